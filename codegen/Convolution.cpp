@@ -49,6 +49,19 @@ std::optional<Convolution> asConvolutionByWeights(const BinaryRoot &root) {
     return std::nullopt;
   return convolutionOf(root, root.operands[0], root.result, root.operands[1]);
 }
+std::optional<Convolution> asConvolutionByData(const BinaryRoot &root) {
+  if (root.info->family != op::Family::ConvolutionByData)
+    return std::nullopt;
+  std::optional<Convolution> c = convolutionOf(root, root.result, root.operands[1], root.operands[0]);
+  const auto &extra = std::get<op::Ints>(root.attrs[static_cast<size_t>(root.info->attrIndex("output_padding"))]);
+  for (size_t d = 0; c && d < extra.size(); ++d) {
+    const int64_t beyond = extra[d] - c->padHigh[d]; // of what the last window sees
+    if (beyond >= c->strides[d])
+      return std::nullopt;
+    c->padHigh[d] = std::max<int64_t>(0, -beyond);
+  }
+  return c;
+}
 
 double flopsPerImage(const Convolution &c) {
   double flops = 2.0 * static_cast<double>(c.outChannels) * static_cast<double>(c.depth());

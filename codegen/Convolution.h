@@ -20,6 +20,10 @@ std::optional<Convolution> asConvolution(const BinaryRoot &root);
 /// The convolution that a root is the derivative of by its weights: operand 0 is the image, operand 1 what was made of
 /// it, channels first.
 std::optional<Convolution> asConvolutionByWeights(const BinaryRoot &root);
+/// The convolution that a root is the transpose of, and so the derivative of by its data: operand 0 is what was made of
+/// the image, operand 1 the weights; the result has the sizes of the image. Windows may end ahead of what is padded, by
+/// less than a stride.
+std::optional<Convolution> asConvolutionByData(const BinaryRoot &root);
 
 /// Typically.
 double flopsPerImage(const Convolution &c);

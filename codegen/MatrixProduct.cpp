@@ -20,7 +20,7 @@ std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &c) {
     return std::nullopt;
   mlir::Operation *o = c.ops[0];
   const op::OpInfo *info = graph::infoOf(o);
-  if (!info || !info->loopForm || o->getNumOperands() != 2 || o->getNumResults() != 1)
+  if (!info || !(info->loopForm || op::isProduct(info->family)) || o->getNumOperands() != 2 || o->getNumResults() != 1)
     return std::nullopt;
   BinaryRoot r{info, graph::attrsOf(o, *info), {}, graph::fromMlir(o->getResult(0).getType())};
   for (mlir::Value v : o->getOperands())
@@ -94,6 +94,8 @@ std::optional<Dim> merge(const std::vector<Dim> &dims) {
 } // namespace
 
 std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root) {
+  if (!root.info->loopForm)
+    return std::nullopt;
   auto form = root.info->loopForm(*root.info, root.operands, std::span(&root.result, 1), root.attrs);
   if (!form || form->combine != op::Combine::Sum || form->scale != 1 || form->divisor != 1 || form->alternatives ||
       form->operands.size() != 2 || !isProduct(*form))

@@ -61,13 +61,16 @@ static memory::desc rowMajor(const Dims &dims) {
     strides[i - 1] = strides[i] * dims[i];
   return plain(dims, strides);
 }
-/// Sizes are [batch, channels, space...] whatever the order in memory.
-static memory::desc channelsLast(const Dims &dims) {
-  Dims strides(dims.size(), 1);
-  int64_t step = dims[1];
+/// A range of `channels` of the `all` that images have: [images, channels, space...] whatever the order in memory.
+static memory::desc imagesOf(int64_t images, int64_t channels, int64_t all, const std::vector<int64_t> &space,
+                             bool channelsLast) {
+  Dims dims{images, channels}, strides(2 + space.size(), 1);
+  dims.insert(dims.end(), space.begin(), space.end());
+  int64_t step = channelsLast ? all : 1;
   for (size_t i = dims.size() - 1; i > 1; --i)
     strides[i] = step, step *= dims[i];
-  strides[0] = step;
+  strides[1] = channelsLast ? 1 : step;
+  strides[0] = channelsLast ? step : step * all;
   return plain(dims, strides);
 }
 static memory::desc any(const Dims &dims) {
@@ -99,41 +102,54 @@ struct MatmulPlan {
   }
 };
 
-/// A convolution of one image and one range of features.
+/// A convolution of the images of a unit, or of one range of the features of one image; or its derivative by those
+/// images.
 struct ConvPlan {
   Conv<int64_t> p;
-  dnnl::convolution_forward::primitive_desc conv;
-  memory::desc src, weights, dst; ///< as the caller has them
+  bool byData;
+  dnnl::primitive_desc conv;
+  memory::desc given, weights, made; ///< as the caller has them
   bool packed;
   memory::desc stored; ///< one block of the packed weights
 
   /// Packed weights have the layout that suits `layout` best, where that is another plan; what this one wants is made
   /// of it.
-  ConvPlan(const Numbers &params, bool packed, const ConvPlan *layout = nullptr) : p(params.conv), packed(packed) {
+  ConvPlan(const Numbers &params, bool packed, const ConvPlan *layout = nullptr)
+      : p(params.conv), byData(params.kind == Kind::ConvByData), packed(packed) {
     const Conv<int64_t> &c = p;
-    int64_t features = c.outChannels / c.blocks;
-    Dims s{1, c.inChannels}, d{1, features}, w;
-    if (c.groups > 1)
-      w = {c.groups, features / c.groups, c.inChannels / c.groups};
-    else
-      w = {features, c.inChannels};
-    s.insert(s.end(), c.in.begin(), c.in.end());
-    d.insert(d.end(), c.out.begin(), c.out.end());
+    Dims w = c.groups > 1 ? Dims{c.groups, outs() / c.groups, ins() / c.groups} : Dims{outs(), ins()}, dilations;
     w.insert(w.end(), c.window.begin(), c.window.end());
-    src = c.channelsLast ? channelsLast(s) : rowMajor(s), weights = rowMajor(w);
-    dst = c.channelsLast ? channelsLast(d) : rowMajor(d);
-    Dims dilations;
+    weights = rowMajor(w);
+    if (c.groups == 1) { // perhaps a range of each feature's
+      Dims strides(w.size(), 1);
+      for (size_t d = w.size() - 1; d > 0; --d)
+        strides[d - 1] = strides[d] * (d == 1 ? c.inChannels : w[d]);
+      weights = plain(w, strides);
+    }
+    const memory::desc image = imagesOf(c.images, ins(), c.inChannels, c.in, c.channelsLast),
+                       result = imagesOf(c.images, outs(), c.outChannels, c.out, c.channelsLast);
+    given = byData ? result : image, made = byData ? image : result;
     for (int64_t x : c.dilations)
       dilations.push_back(x - 1);
     // Plain layouts mean a product over a copy of the image for each tap. Blocked ones pay for their reorders, but
     // where there is one tap and few channels.
-    const bool fillsVectors = c.inChannels / c.groups >= 16 && features / c.groups >= 16;
+    const bool fillsVectors = ins() / c.groups >= 16 && outs() / c.groups >= 16;
     const bool blocked = !c.channelsLast && (fillsVectors || (c.groups == 1 && elements(c.window) > 1));
-    auto make = [&](const memory::desc &right) -> dnnl::convolution_forward::primitive_desc {
-      return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                              blocked ? any(s) : src, right, blocked ? any(d) : dst, c.strides,
-                                              dilations, c.padLow, c.padHigh),
-              userScratch(), engine()};
+    const memory::desc from = blocked ? any(image.dims()) : imagesOf(c.images, ins(), ins(), c.in, c.channelsLast),
+                       to = blocked ? any(result.dims()) : imagesOf(c.images, outs(), outs(), c.out, c.channelsLast);
+    constexpr auto direct = dnnl::algorithm::convolution_direct;
+    auto make = [&](const memory::desc &right) -> dnnl::primitive_desc {
+      using dnnl::convolution_backward_data, dnnl::convolution_forward;
+      auto forward = [&](dnnl::prop_kind kind) {
+        return convolution_forward::desc(kind, direct, from, right, to, c.strides, dilations, c.padLow, c.padHigh);
+      };
+      if (!byData)
+        return convolution_forward::primitive_desc(forward(dnnl::prop_kind::forward_inference), userScratch(),
+                                                   engine());
+      return convolution_backward_data::primitive_desc(
+          convolution_backward_data::desc(direct, from, right, to, c.strides, dilations, c.padLow, c.padHigh),
+          userScratch(), engine(),
+          convolution_forward::primitive_desc(forward(dnnl::prop_kind::forward_training), engine()));
     };
     if (!packed || !layout) {
       conv = make(any(w));
@@ -144,19 +160,35 @@ struct ConvPlan {
         conv = make(any(w));
       }
     }
-    stored = !packed ? weights : layout ? layout->stored : conv.weights_desc();
+    stored = !packed ? weights : layout ? layout->stored : weightsDesc();
   }
-  int64_t imageElements() const { return elements(p.in) * p.inChannels; }
-  int64_t unitElements() const { return elements(p.out) * (p.outChannels / p.blocks); }
-  int64_t weightElements() const { return elements(p.window) * (p.inChannels / p.groups) * (p.outChannels / p.blocks); }
-  bool reorderSrc() const { return conv.src_desc() != src; }
-  bool reorderDst() const { return conv.dst_desc() != dst; }
-  bool reorderWeights() const { return conv.weights_desc() != stored; }
+  // As the library wants them.
+  memory::desc givenDesc() const { return byData ? conv.diff_dst_desc(0) : conv.src_desc(0); }
+  memory::desc weightsDesc() const { return conv.weights_desc(0); }
+  memory::desc madeDesc() const { return byData ? conv.diff_src_desc(0) : conv.dst_desc(0); }
+  /// Channels of a unit.
+  int64_t ins() const { return byData ? p.inChannels / p.blocks : p.inChannels; }
+  int64_t outs() const { return byData ? p.outChannels : p.outChannels / p.blocks; }
+  /// Where the images of a unit begin, and a range of their channels.
+  int64_t givenElements() const {
+    return p.images * (byData ? elements(p.out) * p.outChannels : elements(p.in) * p.inChannels);
+  }
+  int64_t madeElements() const {
+    return p.images * (byData ? elements(p.in) * p.inChannels : elements(p.out) * p.outChannels);
+  }
+  int64_t madeRange() const {
+    return (byData ? ins() : outs()) * (p.channelsLast ? 1 : elements(byData ? p.in : p.out));
+  }
+  int64_t weightRange() const { return elements(p.window) * (byData ? ins() : outs() * (p.inChannels / p.groups)); }
+  int64_t weightElements() const { return elements(p.window) * (ins() / p.groups) * outs(); }
+  bool reordersGiven() const { return givenDesc() != given; }
+  bool reordersMade() const { return madeDesc() != made; }
+  bool reordersWeights() const { return weightsDesc() != stored; }
   int64_t packedBlockBytes() const { return aligned(stored.get_size()); }
   int64_t scratchBytes() const {
-    return aligned(conv.scratchpad_desc().get_size()) + (reorderSrc() ? aligned(conv.src_desc().get_size()) : 0) +
-           (reorderDst() ? aligned(conv.dst_desc().get_size()) : 0) +
-           (reorderWeights() ? aligned(conv.weights_desc().get_size()) : 0);
+    return aligned(conv.scratchpad_desc().get_size()) + (reordersGiven() ? aligned(givenDesc().get_size()) : 0) +
+           (reordersMade() ? aligned(madeDesc().get_size()) : 0) +
+           (reordersWeights() ? aligned(weightsDesc().get_size()) : 0);
   }
 
 private:
@@ -217,19 +249,10 @@ private:
       n *= s;
     return n;
   }
-  /// A range of the channels of dense images.
-  static memory::desc rangeOf(int64_t images, int64_t channels, int64_t all, const std::vector<int64_t> &space) {
-    Dims dims{images, channels}, strides(2 + space.size(), 1);
-    dims.insert(dims.end(), space.begin(), space.end());
-    for (size_t i = dims.size() - 1; i > 1; --i)
-      strides[i - 1] = strides[i] * dims[i];
-    strides[0] = strides[1] * all;
-    return plain(dims, strides);
-  }
   Part make(int64_t count) const {
     Part part;
-    part.src = rangeOf(count, channels(), p.inChannels, p.in);
-    part.dst = rangeOf(count, features(), p.outChannels, p.out);
+    part.src = imagesOf(count, channels(), p.inChannels, p.in, /*channelsLast=*/false);
+    part.dst = imagesOf(count, features(), p.outChannels, p.out, /*channelsLast=*/false);
     Dims dilations;
     for (int64_t x : p.dilations)
       dilations.push_back(x - 1);
@@ -377,18 +400,18 @@ struct Pieces {
 
 struct ConvSlot : SlotBase {
   Call conv;
-  std::unique_ptr<Call> src, weights, dst;
+  std::unique_ptr<Call> given, weights, made;
   explicit ConvSlot(const ConvPlan &p)
-      : conv(dnnl::convolution_forward(p.conv), {{DNNL_ARG_SRC, p.conv.src_desc()},
-                                                 {DNNL_ARG_WEIGHTS, p.conv.weights_desc()},
-                                                 {DNNL_ARG_DST, p.conv.dst_desc()},
-                                                 {DNNL_ARG_SCRATCHPAD, p.conv.scratchpad_desc()}}) {
-    if (p.reorderSrc())
-      src = std::make_unique<Call>(reorder(p.src, p.conv.src_desc()));
-    if (p.reorderWeights())
-      weights = std::make_unique<Call>(reorder(p.stored, p.conv.weights_desc()));
-    if (p.reorderDst())
-      dst = std::make_unique<Call>(reorder(p.conv.dst_desc(), p.dst));
+      : conv(dnnl::primitive(p.conv), {{p.byData ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC, p.givenDesc()},
+                                       {DNNL_ARG_WEIGHTS, p.weightsDesc()},
+                                       {p.byData ? DNNL_ARG_DIFF_SRC : DNNL_ARG_DST, p.madeDesc()},
+                                       {DNNL_ARG_SCRATCHPAD, p.conv.scratchpad_desc()}}) {
+    if (p.reordersGiven())
+      given = std::make_unique<Call>(reorder(p.given, p.givenDesc()));
+    if (p.reordersWeights())
+      weights = std::make_unique<Call>(reorder(p.stored, p.weightsDesc()));
+    if (p.reordersMade())
+      made = std::make_unique<Call>(reorder(p.madeDesc(), p.made));
   }
 };
 using ConvState = State<ConvPlan, ConvSlot>;
@@ -398,30 +421,30 @@ static int32_t runConv(const KernelArgs *args, int64_t begin, int64_t end) {
     const ConvPlan &p = s.plan;
     Pieces scratch{slot.scratchOr(args->scratch)};
     void *pad = scratch.take(p.conv.scratchpad_desc());
-    void *srcCopy = p.reorderSrc() ? scratch.take(p.conv.src_desc()) : nullptr;
-    void *dstCopy = p.reorderDst() ? scratch.take(p.conv.dst_desc()) : nullptr;
-    void *weightsCopy = p.reorderWeights() ? scratch.take(p.conv.weights_desc()) : nullptr;
+    void *givenCopy = slot.given ? scratch.take(p.givenDesc()) : nullptr;
+    void *madeCopy = slot.made ? scratch.take(p.madeDesc()) : nullptr;
+    void *weightsCopy = slot.weights ? scratch.take(p.weightsDesc()) : nullptr;
     int64_t lastImage = -1, lastBlock = -1;
     for (int64_t u = begin; u < end; ++u) {
       int64_t image = u / p.p.blocks, block = u % p.p.blocks;
-      void *x = static_cast<float *>(args->buffers[s.params.left]) + image * p.imageElements();
-      void *y = static_cast<float *>(args->buffers[s.numInputs]) + u * p.unitElements();
+      void *x = static_cast<float *>(args->buffers[s.params.left]) + image * p.givenElements();
+      void *y = static_cast<float *>(args->buffers[s.numInputs]) + image * p.madeElements() + block * p.madeRange();
       void *w = p.packed ? static_cast<std::byte *>(args->buffers[s.params.packed]) + block * p.packedBlockBytes()
-                         : static_cast<std::byte *>(args->buffers[s.params.right]) + block * p.weightElements() * 4;
-      if (p.reorderSrc()) {
-        if (image != lastImage && !slot.src->run(slot.stream, {x, srcCopy}))
+                         : static_cast<std::byte *>(args->buffers[s.params.right]) + block * p.weightRange() * 4;
+      if (slot.given) {
+        if (image != lastImage && !slot.given->run(slot.stream, {x, givenCopy}))
           return false;
-        x = srcCopy;
+        x = givenCopy;
       }
-      if (p.reorderWeights()) {
+      if (slot.weights) {
         if (block != lastBlock && !slot.weights->run(slot.stream, {w, weightsCopy}))
           return false;
         w = weightsCopy;
       }
       lastImage = image, lastBlock = block;
-      if (!slot.conv.run(slot.stream, {x, w, p.reorderDst() ? dstCopy : y, pad}))
+      if (!slot.conv.run(slot.stream, {x, w, slot.made ? madeCopy : y, pad}))
         return false;
-      if (p.reorderDst() && !slot.dst->run(slot.stream, {dstCopy, y}))
+      if (slot.made && !slot.made->run(slot.stream, {madeCopy, y}))
         return false;
     }
     return true;
@@ -558,6 +581,7 @@ static runtime::LoadedKernel makeFixed(const Numbers &params, int32_t numInputs,
   case Kind::Matmul:
     return loaded(runMatmul, std::make_shared<MatmulState>(params, numInputs, MatmulPlan(params, packed), ownScratch));
   case Kind::Conv:
+  case Kind::ConvByData:
     return loaded(runConv,
                   std::make_shared<ConvState>(params, numInputs, ConvPlan(params, packed, layout), ownScratch));
   case Kind::ConvByWeights:

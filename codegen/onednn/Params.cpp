@@ -24,7 +24,7 @@ Numbers Params::at(const dim::Values &values) const {
             {number(matmul.batch), number(matmul.m), number(matmul.n), number(matmul.k), three(matmul.a),
              three(matmul.b), number(matmul.rows)},
             {number(conv.batch), conv.groups, conv.inChannels, conv.outChannels, conv.blocks, all(conv.in), conv.window,
-             all(conv.out), conv.strides, conv.dilations, conv.padLow, conv.padHigh, conv.channelsLast},
+             all(conv.out), conv.strides, conv.dilations, conv.padLow, conv.padHigh, conv.channelsLast, conv.images},
             left,
             right,
             packed,
@@ -49,13 +49,13 @@ Params Params::of(const Numbers &n) {
   Params p;
   p.kind = n.kind, p.left = n.left, p.right = n.right, p.packed = n.packed, p.unit = n.unit;
   p.matmul = {m.batch, m.m, m.n, m.k, three(m.a), three(m.b), m.rows};
-  p.conv = {c.batch,       c.groups,
-            c.inChannels,  c.outChannels,
-            c.blocks,      {c.in.begin(), c.in.end()},
-            c.window,      {c.out.begin(), c.out.end()},
-            c.strides,     c.dilations,
-            c.padLow,      c.padHigh,
-            c.channelsLast};
+  p.conv = {c.batch,        c.groups,
+            c.inChannels,   c.outChannels,
+            c.blocks,       {c.in.begin(), c.in.end()},
+            c.window,       {c.out.begin(), c.out.end()},
+            c.strides,      c.dilations,
+            c.padLow,       c.padHigh,
+            c.channelsLast, c.images};
   return p;
 }
 
@@ -88,7 +88,8 @@ static std::array<Size, 3> threeOf(const json &j) {
   return {sizes[0], sizes[1], sizes[2]};
 }
 
-static const char *const kindNames[] = {"matmul", "pack_matmul", "conv", "pack_conv", "conv_by_weights"};
+static const char *const kindNames[] = {"matmul",    "pack_matmul",     "conv",
+                                        "pack_conv", "conv_by_weights", "conv_by_data"};
 static constexpr int kNumKinds = std::size(kindNames);
 
 std::string Params::toJson() const {
@@ -116,7 +117,8 @@ std::string Params::toJson() const {
                  {"dilations", conv.dilations},
                  {"pad_low", conv.padLow},
                  {"pad_high", conv.padHigh},
-                 {"channels_last", conv.channelsLast}};
+                 {"channels_last", conv.channelsLast},
+                 {"images", conv.images}};
   return j.dump();
 }
 
@@ -145,9 +147,9 @@ Params Params::fromJson(const std::string &text) {
           throw InputError("oneDNN matmul with a size below 1");
     } else {
       const json &c = j.at("conv");
-      p.conv = {sizeOf(c.at("batch")), c.at("groups"),      c.at("in_channels"), c.at("out_channels"),
-                c.at("blocks"),        sizesOf(c.at("in")), c.at("window"),      sizesOf(c.at("out")),
-                c.at("strides"),       c.at("dilations"),   c.at("pad_low"),     c.at("pad_high"), c.at("channels_last")};
+      p.conv = {sizeOf(c.at("batch")), c.at("groups"),   c.at("in_channels"),   c.at("out_channels"), c.at("blocks"),
+                sizesOf(c.at("in")),   c.at("window"),   sizesOf(c.at("out")),  c.at("strides"),      c.at("dilations"),
+                c.at("pad_low"),       c.at("pad_high"), c.at("channels_last"), c.at("images")};
       size_t rank = p.conv.in.size();
       for (size_t entries : {p.conv.window.size(), p.conv.out.size(), p.conv.strides.size(), p.conv.dilations.size(),
                              p.conv.padLow.size(), p.conv.padHigh.size()})
@@ -155,12 +157,14 @@ Params Params::fromJson(const std::string &text) {
           throw InputError("oneDNN convolution with sizes of different rank");
       // By the weights, a range of the features is one of whole groups.
       const bool wholeGroups = p.kind == Kind::ConvByWeights && p.conv.groups > 1;
+      const int64_t ranged = p.kind == Kind::ConvByData ? p.conv.inChannels : p.conv.outChannels;
       if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % p.conv.groups != 0 ||
           p.conv.inChannels % p.conv.groups != 0 ||
-          (wholeGroups ? p.conv.groups % p.conv.blocks != 0
-                       : p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0) ||
-          (p.conv.channelsLast && p.conv.blocks != 1))
+          (wholeGroups ? p.conv.groups % p.conv.blocks != 0 : ranged % (p.conv.blocks * p.conv.groups) != 0))
         throw InputError("oneDNN convolution whose blocks do not divide its channels");
+      if (p.conv.images < 1 ||
+          (p.conv.images > 1 && (!p.conv.batch.isNumber() || p.conv.batch.number() % p.conv.images != 0)))
+        throw InputError("oneDNN convolution whose units do not divide its images");
     }
     return p;
   } catch (const json::exception &e) {

@@ -24,8 +24,11 @@ template <typename S> struct Matmul {
   S units() const { return rows == m ? batch : batch * dim::ceilDiv(m, rows); }
 };
 
-/// f32 convolution. A unit of work is one image, or one of `blocks` equal ranges of its features (one, if its channels
-/// are last). By its weights: a unit is one of `blocks` equal ranges of the features, over all images.
+/// f32 convolution. A unit of work is one of `blocks` equal ranges of the features of `images` neighbours, which divide
+/// a batch of known size; ranges count fastest. By its data, images and features are those of the result, which has the
+/// sizes of the image. By its weights, a unit is a range over all images.
+///
+/// S is Size, or int64_t for the numbers of a call.
 template <typename S> struct Conv {
   S batch = 1;
   int64_t groups = 1, inChannels = 1, outChannels = 1, blocks = 1;
@@ -34,7 +37,10 @@ template <typename S> struct Conv {
   std::vector<S> out;
   std::vector<int64_t> strides, dilations, padLow, padHigh;
   bool channelsLast = false; ///< of image and result; weights are [features, channels, window...] either way
-  S units() const { return batch * blocks; }
+  int64_t images = 1;
+  S units() const { return (images == 1 ? batch : S(dim::ceilDiv(batch, images))) * blocks; }
+  /// Whether a unit writes neighbouring elements.
+  bool areUnitsDense() const { return blocks == 1 || (images == 1 && !channelsLast); }
 };
 
 /// oneDNN takes matrices of which one dimension is dense; a dimension of size 1 may be called dense.
@@ -47,7 +53,7 @@ template <typename S> void callUnitSizesDense(Matmul<S> &m) {
   fix(m.b[2], m.n, 1), fix(m.b[1], m.k, dim::max(m.n * m.b[2], 1));
 }
 
-enum class Kind { Matmul, PackMatmul, Conv, PackConv, ConvByWeights };
+enum class Kind { Matmul, PackMatmul, Conv, PackConv, ConvByWeights, ConvByData };
 
 template <typename S> struct ParamsOf {
   Kind kind = Kind::Matmul;

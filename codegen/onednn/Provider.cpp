@@ -5,6 +5,7 @@
 #include "codegen/MatrixProduct.h"
 #include "codegen/onednn/Params.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,6 +51,33 @@ void chooseRows(Matmul<Size> &m) {
     m.rows = m.m;
 }
 
+/// Each call arranges its weights anew where they are not packed, and the library reads them for each image again. So a
+/// unit is several images, as many as make that little beside the products, as far as all threads have some. Where all
+/// images are fewer pixels than that takes, a unit is a range of the features of all images: then each thread arranges
+/// weights of its own alone.
+void chooseUnits(Params &params, int threads) {
+  constexpr int64_t enoughPixels = 128, fewPixels = 512, manyWeights = 1 << 18, leastFeatures = 32, lanes = 16;
+  Conv<Size> &c = params.conv;
+  if (c.blocks > 1 || !c.batch.isNumber() || c.batch.number() < 1)
+    return;
+  int64_t pixels = 1, weights = c.inChannels / c.groups * c.outChannels;
+  for (Size size : c.out)
+    pixels *= std::max<int64_t>(1, dim::hint(size));
+  for (int64_t size : c.window)
+    weights *= size;
+  const int64_t batch = c.batch.number(), features = params.kind == Kind::ConvByData ? c.inChannels : c.outChannels;
+  if (threads > 1 && c.groups == 1 && c.channelsLast && batch * pixels <= fewPixels && weights >= manyWeights)
+    for (int64_t blocks = threads; blocks <= 2 * threads && features >= blocks * leastFeatures; blocks += threads)
+      if (features % (blocks * lanes) == 0)
+        c.blocks = blocks, c.images = batch;
+  if (c.blocks > 1)
+    return;
+  for (int64_t images = std::min((enoughPixels + pixels - 1) / pixels, (batch + threads - 1) / threads);
+       images > 1 && c.images == 1; --images)
+    if (batch % images == 0)
+      c.images = images;
+}
+
 /// The largest number of equal ranges of features that have at least as many as a vector or two.
 int64_t rangesOfFeatures(const codegen::Convolution &c) {
   const int64_t all = c.groups > 1 ? c.groups : c.outChannels;
@@ -60,14 +88,16 @@ int64_t rangesOfFeatures(const codegen::Convolution &c) {
 }
 
 std::optional<Params> asConv(const BinaryRoot &root) {
+  Params p;
+  p.kind = Kind::Conv;
   auto found = codegen::asConvolution(root);
-  const bool byWeights = !found;
-  if (byWeights)
-    found = codegen::asConvolutionByWeights(root);
+  if (!found && (found = codegen::asConvolutionByData(root)))
+    p.kind = Kind::ConvByData;
+  else if (!found && (found = codegen::asConvolutionByWeights(root)))
+    p.kind = Kind::ConvByWeights;
+  const bool byWeights = p.kind == Kind::ConvByWeights;
   if (!found || (byWeights && dim::bounds(found->batch).lo < 1)) // of no image it is a sum of nothing
     return std::nullopt;
-  Params p;
-  p.kind = byWeights ? Kind::ConvByWeights : Kind::Conv;
   Conv<Size> &c = p.conv;
   c = {found->batch,   found->groups,    found->inChannels, found->outChannels, 1, found->in, found->window, found->out,
        found->strides, found->dilations, found->padLow,     found->padHigh, found->channelsLast};
@@ -76,7 +106,8 @@ std::optional<Params> asConv(const BinaryRoot &root) {
     return p;
   }
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
-  if (!c.channelsLast && c.groups == 1 && dim::hint(c.batch) < 4 && codegen::flopsPerImage(*found) > 20e6)
+  if (p.kind == Kind::Conv && !c.channelsLast && c.groups == 1 && dim::hint(c.batch) < 4 &&
+      codegen::flopsPerImage(*found) > 20e6)
     for (int64_t blocks : {4, 2})
       if (c.outChannels % (blocks * 32) == 0) {
         c.blocks = blocks;
@@ -119,8 +150,12 @@ Taps tapsInside(const Conv<Size> &c, size_t d) {
   return taps;
 }
 
-/// What the library's kernels do, as far as sizes tell, in counts that their cost models multiply.
-KernelCost costOf(const Conv<Size> &c, const BinaryRoot &root, bool packed) {
+/// What the library's kernels do, as far as sizes tell, in counts that their cost models multiply. By the data it is
+/// the same products, with the features in the place of the channels.
+KernelCost costOf(const Params &params, const BinaryRoot &root, bool packed) {
+  Conv<Size> c = params.conv;
+  if (params.kind == Kind::ConvByData)
+    std::swap(c.inChannels, c.outChannels);
   const runtime::CpuLevel level = libraryLevel();
   const double lanes = codegen::lanesOf(level), units = std::max(1.0, hinted(c.units()));
   double pixels = hinted(c.batch), taps = 1;
@@ -186,14 +221,23 @@ public:
     params->left = codegen::inputOf(candidate, params->left);
     params->right = codegen::inputOf(candidate, params->right);
     Size range;
-    const bool byWeights = isConv && params->kind == Kind::ConvByWeights;
+    const bool byWeights = isConv && params->kind == Kind::ConvByWeights,
+               byData = isConv && params->kind == Kind::ConvByData;
+    const bool packs = !byWeights && parameterOnly[static_cast<size_t>(params->right)];
+    if (byData && packs) // as a convolution by weights that are turned, and packed, ahead of the step it is faster
+      return std::nullopt;
     if (byWeights) {
       range = params->conv.blocks;
       params->unit = dim::numElements(root->result.shape) / params->conv.blocks;
     } else if (isConv) {
-      range = params->conv.units();
-      params->unit = params->conv.outChannels / params->conv.blocks;
-      for (Size size : params->conv.out)
+      // The library may compute sizes in different ways, which the number of threads must not decide.
+      constexpr int anyThreads = 8;
+      if (!packs)
+        chooseUnits(*params, graph::isDeterministic(candidate.ops[0]) ? anyThreads : codegen::hostCpuModel().threads);
+      Conv<Size> &c = params->conv;
+      range = c.units();
+      params->unit = c.areUnitsDense() ? c.images * ((byData ? c.inChannels : c.outChannels) / c.blocks) : 0;
+      for (Size size : byData ? c.in : c.out)
         params->unit *= size;
     } else {
       chooseRows(params->matmul);
@@ -203,7 +247,7 @@ public:
     params->symbols = graph::symbolsOf(candidate.ops[0]);
     const int64_t units = std::max<int64_t>(1, dim::hint(range));
     // Batched right sides are read as they are: packing serves weights that all rows share.
-    if (!byWeights && parameterOnly[static_cast<size_t>(params->right)] && (isConv || params->matmul.batch == 1))
+    if (packs && (isConv || params->matmul.batch == 1))
       params->packed = static_cast<int32_t>(candidate.inputs.size());
     Query answer = query(*params);
     // Wide padding, for one, is beyond its own code: what it then does takes several times as long, and ours does not.
@@ -213,9 +257,9 @@ public:
     const double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->operands[1])) +
                          hinted(dim::bytes(root->result));
     Bid bid;
-    bid.costs = {isConv ? costOf(params->conv, *root, params->packed >= 0) : costOf(params->matmul, params->packed >= 0)};
+    bid.costs = {isConv ? costOf(*params, *root, params->packed >= 0) : costOf(params->matmul, params->packed >= 0)};
     bid.params = params->toJson();
-    bid.takesEpilogue = true;
+    bid.takesEpilogue = !isConv || byWeights || params->conv.areUnitsDense();
     bid.range = range;
     // A call of the library costs more than one of ours.
     bid.grain = std::min(units, 2 * codegen::grainFor(codegen::serialSeconds(bid.costs, bytes), units));

@@ -116,5 +116,35 @@ TEST(LayersTrain, GradientsByWeightsOfManyImages) {
   }
 }
 
+/// Channels last is another order of the same, whatever computes it.
+TEST(LayersTrain, GradientsByDataInBothOrders) {
+  struct Case {
+    int64_t size, channels, features, stride, groups;
+  };
+  for (const Case &c : {Case{2, 64, 96, 1, 1}, Case{9, 16, 32, 2, 1}, Case{12, 3, 16, 1, 1}, Case{6, 8, 12, 2, 4}}) {
+    const int64_t places = (c.size + c.stride - 1) / c.stride, beyond = c.size - ((places - 1) * c.stride + 1);
+    const Tensor dy = random_normal(1, {6, c.features, places, places}),
+                 w = random_normal(2, {c.features, c.channels / c.groups, 3, 3});
+    auto first = [&](Tensor dy, Tensor w) {
+      return conv_transpose(dy, w, {c.stride, c.stride}, {1, 1}, {1, 1}, {beyond, beyond}, {}, c.groups);
+    };
+    auto last = [&](Tensor dy, Tensor w) {
+      return moveaxis(conv_transpose(moveaxis(dy, {1}, {-1}), w, {c.stride, c.stride}, {1, 1}, {1, 1}, {beyond, beyond},
+                                     {}, c.groups,
+                                     /*channels_last=*/true),
+                      {-1}, {1});
+    };
+    const std::vector<double> wanted = first(cast(dy, f64), cast(w, f64)).to_vector<double>();
+    EXPECT_EQ(last(cast(dy, f64), cast(w, f64)).to_vector<double>(), wanted);
+    for (const Tensor &got : {jit(first)(dy, w), jit(last)(dy, w), first(dy, w), last(dy, w),
+                              jit([&](Tensor dy) { return first(dy, w); })(dy)}) {
+      const std::vector<float> values = got.to_vector<float>();
+      ASSERT_EQ(values.size(), wanted.size());
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(values[i], wanted[i], 1e-3) << c.size << " wide, element " << i;
+    }
+  }
+}
+
 } // namespace
 } // namespace tressel

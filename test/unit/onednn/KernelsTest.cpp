@@ -141,9 +141,10 @@ TEST(OneDnn, NothingToMultiply) {
   run(load(p, 2), {any.data(), any.data(), any.data()}, 1, 0, sizes);
 }
 
+/// A convolution, or its derivative by the images.
 void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv<int64_t> &c,
                const std::vector<int64_t> &sizes) {
-  const bool packed = p.packed >= 0;
+  const bool packed = p.packed >= 0, byData = p.kind == Kind::ConvByData;
   int64_t rank = static_cast<int64_t>(c.in.size());
   auto product = [](const std::vector<int64_t> &v) {
     int64_t n = 1;
@@ -151,24 +152,29 @@ void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv<
       n *= x;
     return n;
   };
-  int64_t perGroup = c.inChannels / c.groups;
-  auto x = randomValues(static_cast<size_t>(c.batch * c.inChannels * product(c.in)), 3);
+  const int64_t perGroup = c.inChannels / c.groups, in = product(c.in), out = product(c.out);
+  auto place = [&](int64_t n, int64_t channel, int64_t channels, int64_t at, int64_t space) {
+    return c.channelsLast ? (n * space + at) * channels + channel : (n * channels + channel) * space + at;
+  };
+  const auto numImage = static_cast<size_t>(c.batch * c.inChannels * in),
+             numMade = static_cast<size_t>(c.batch * c.outChannels * out);
+  auto given = randomValues(byData ? numMade : numImage, 3);
   auto w = randomValues(static_cast<size_t>(c.outChannels * perGroup * product(c.window)), 4);
-  std::vector<float> y(static_cast<size_t>(c.batch * c.outChannels * product(c.out)), NAN);
+  std::vector<float> result(byData ? numImage : numMade, NAN);
+  std::vector<double> want(result.size(), 0);
   Query q = query(p);
   ASSERT_TRUE(q.supported);
   std::vector<std::byte> packedBytes;
-  std::vector<void *> buffers{x.data(), w.data()};
+  std::vector<void *> buffers{given.data(), w.data()};
   if (packed) {
     packedBytes = pack(p, Kind::PackConv, w.data());
     buffers.push_back(packedBytes.data());
   }
-  buffers.push_back(y.data());
+  buffers.push_back(result.data());
   run(kernel, buffers, c.units(), sizes.empty() ? q.needs.scratchBytes : 0, sizes);
   for (int64_t n = 0; n < c.batch; ++n)
     for (int64_t o = 0; o < c.outChannels; ++o)
-      for (int64_t at = 0; at < product(c.out); ++at) {
-        double sum = 0;
+      for (int64_t at = 0; at < out; ++at)
         for (int64_t i = 0; i < perGroup; ++i)
           for (int64_t tap = 0; tap < product(c.window); ++tap) {
             int64_t restAt = at, restTap = tap, inIndex = 0, scale = 1;
@@ -179,17 +185,21 @@ void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv<
               inside = inside && pos >= 0 && pos < c.in[d];
               inIndex += pos * scale, scale *= c.in[d];
             }
-            int64_t channel = o / (c.outChannels / c.groups) * perGroup + i;
-            if (inside)
-              sum += double(x[(n * c.inChannels + channel) * product(c.in) + inIndex]) * w[(o * perGroup + i) * product(c.window) + tap];
+            if (!inside)
+              continue;
+            const int64_t channel = o / (c.outChannels / c.groups) * perGroup + i;
+            const auto x = static_cast<size_t>(place(n, channel, c.inChannels, inIndex, in)),
+                       y = static_cast<size_t>(place(n, o, c.outChannels, at, out));
+            const double weight = w[static_cast<size_t>((o * perGroup + i) * product(c.window) + tap)];
+            want[byData ? x : y] += weight * given[byData ? y : x];
           }
-        ASSERT_NEAR(y[(n * c.outChannels + o) * product(c.out) + at], sum, 2e-4) << n << " " << o << " " << at;
-      }
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(result[i], want[i], 2e-4) << "element " << i;
 }
 
-void checkConv(const Conv<Size> &c, bool packed, const Sizes &sizes = {}) {
+void checkConv(const Conv<Size> &c, bool packed, const Sizes &sizes = {}, Kind kind = Kind::Conv) {
   Params p;
-  p.kind = Kind::Conv, p.conv = c, p.symbols = sizes.symbols;
+  p.kind = kind, p.conv = c, p.symbols = sizes.symbols;
   p.packed = packed ? 2 : -1;
   const runtime::LoadedKernel kernel = load(p, packed ? 3 : 2);
   for (const std::vector<int64_t> &call : sizes.calls) {
@@ -216,6 +226,38 @@ TEST(OneDnn, Convolution) {
   }
 }
 
+TEST(OneDnn, ConvolutionOfSeveralImagesAtOnce) {
+  for (bool last : {false, true}) {
+    checkConv({6, 1, 32, 48, 1, {5, 4}, {3, 3}, {5, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, last, 3}, false);
+    checkConv({4, 2, 8, 12, 1, {9, 7}, {3, 2}, {4, 6}, {2, 1}, {1, 1}, {0, 0}, {0, 0}, last, 2}, true);
+    checkConv({2, 1, 3, 16, 1, {12, 12}, {5, 5}, {12, 12}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, last, 2}, false);
+    checkConv({4, 1, 32, 64, 4, {3, 2}, {3, 3}, {3, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, last, 2},
+              false); // ranges of several images
+  }
+}
+
+TEST(OneDnn, ConvolutionByItsData) {
+  for (bool last : {false, true})
+    for (int64_t images : {1, 2}) {
+      auto check = [&](Conv<Size> c, const Sizes &sizes = {}) {
+        c.channelsLast = last;
+        c.images = sizes.symbols.empty() ? images : 1;
+        checkConv(c, false, sizes, Kind::ConvByData);
+      };
+      check({4, 1, 32, 48, 1, {5, 4}, {3, 3}, {5, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}});
+      check({2, 1, 16, 32, 1, {8, 8}, {3, 3}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {0, 0}}); // no window reaches the padding
+                                                                                        // at the end
+      check({2, 1, 16, 32, 1, {8, 9}, {1, 1}, {4, 5}, {2, 2}, {1, 1}, {0, 0}, {0, 0}}); // nor the last column
+      check({2, 4, 8, 12, 1, {9, 7}, {3, 2}, {5, 6}, {1, 1}, {2, 1}, {0, 0}, {0, 0}});  // groups, dilation
+      check({2, 1, 3, 16, 1, {12, 12}, {5, 5}, {12, 12}, {1, 1}, {1, 1}, {2, 2}, {2, 2}});
+      check({2, 1, 16, 32, 1, {50}, {5}, {46}, {1}, {1}, {0}, {0}});
+      check({4, 1, 64, 32, 2, {4, 4}, {3, 3}, {2, 2}, {2, 2}, {1, 1}, {1, 1}, {0, 0}}); // ranges
+      const Size s = dim::symbol("s"), t = dim::symbol("t");
+      check({t, 1, 16, 32, 1, {s, 9}, {3, 3}, {s, 9}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+            {{s, t}, {{1, 1}, {2, 3}, {64, 1}, {7, 2}}});
+    }
+}
+
 TEST(OneDnn, ConcurrentCallersShareAKernel) {
   Matmul<Size> m{1, 64, 64, 64, {0, 64, 1}, {0, 64, 1}, 16};
   std::vector<std::thread> threads;
@@ -237,6 +279,11 @@ TEST(OneDnn, DamagedParamsAreRefused) {
     EXPECT_THROW(Params::fromJson(bad), InputError) << bad;
   p.left = 7;
   EXPECT_THROW(load(p, 2), InputError);
+  p.kind = Kind::Conv;
+  p.conv = {4, 1, 8, 8, 1, {5, 5}, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, true, 2};
+  EXPECT_EQ(Params::fromJson(p.toJson()).toJson(), p.toJson());
+  p.conv.images = 3;
+  EXPECT_THROW(Params::fromJson(p.toJson()), InputError);
 }
 
 } // namespace
