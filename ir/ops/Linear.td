@@ -414,9 +414,9 @@ def ConvTransposeOp : TableOp<"conv_transpose", "ConvolutionByData"> {
     }
     return pad(slice(y, starts, limits), low, high);
   }];
-  let samples = ["x: n g*c h w | n g*c h | n g*c 2 h w | n h w g*c", "w: g*c f 2 3 | g*c f 3 | g*c f 2 1 2", "groups: g",
+  let samples = ["x: n g*c h w | n g*c h | n g*c 2 h w", "w: g*c f 2 3 | g*c f 3 | g*c f 2 1 2", "groups: g",
                  "strides: 2 1 | 2 3 | 2 | 3 | 1 2 2 |", "pad_low: 1 0 | 1 | 0 1 1 |", "pad_high: 0 1 | 1 | 1 0 0 |",
-                 "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |"];
+                 "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |", "channels_last: false"];
   let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups, channels_last)";
   let example = "conv_transpose(tensor({{{1.0, 2, 3}}}), tensor({{{1.0, 10}}}), {2})";
 }

@@ -199,7 +199,7 @@ Attr Sample::drawAttr(const AttrSpec &spec) {
   const std::string_view text = draw(spec.name);
   switch (spec.kind) {
   case AttrKind::String: return std::string(text);
-  case AttrKind::Bool: return evaluate(text) != 0;
+  case AttrKind::Bool: return text == "true" || text == "1";
   case AttrKind::Int: return evaluate(text);
   case AttrKind::Float: return std::strtod(std::string(text).c_str(), nullptr);
   case AttrKind::Type: return elementType(text).value_or(f32);

@@ -102,7 +102,7 @@ TEST(SymbolicOps, RefusalsAreDeliberate) {
   std::set<std::string> seen;
   for (const op::OpInfo *info : op::allOps()) {
     int accepted = 0, tried = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 600; ++i) {
       const auto call =
           proposeCall(*info, random.pick(std::vector<DType>{f32, f32, i64, bool_}), random, {.maxSize = 9});
       for (int64_t size : call ? sizesOf(*call) : std::set<int64_t>()) {
