@@ -183,7 +183,7 @@ void chooseVectorDim(const LoopPlan &plan, const CpuFeatures &features, LoopSche
     if (score <= best) // the inner one of two equal ones
       best = score, s.vectorDim = d;
   }
-  if (plan.order == TermOrder::AlongLanes) { // as many lanes as any type has
+  if (plan.order == TermOrder::AlongLanes) { // as many lanes as the widest type has, whatever types share the nest
     constexpr int widestType = 8;
     maxLanes = features.vectorBytes / widestType;
     s.vectorDim = static_cast<int>(plan.dims.size()) - 1;

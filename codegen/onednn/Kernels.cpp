@@ -102,8 +102,8 @@ struct MatmulPlan {
   }
 };
 
-/// A convolution of the images of a unit, or of one range of the features of one image; or its derivative by those
-/// images.
+/// A convolution of the images of a unit, for a range of their features; or its derivative by the images, for a range
+/// of their channels.
 struct ConvPlan {
   Conv<int64_t> p;
   bool byData;
@@ -120,7 +120,7 @@ struct ConvPlan {
     Dims w = c.groups > 1 ? Dims{c.groups, outs() / c.groups, ins() / c.groups} : Dims{outs(), ins()}, dilations;
     w.insert(w.end(), c.window.begin(), c.window.end());
     weights = rowMajor(w);
-    if (c.groups == 1) { // perhaps a range of each feature's
+    if (c.groups == 1) { // by the data, a range of the channels is a part of each feature's weights
       Dims strides(w.size(), 1);
       for (size_t d = w.size() - 1; d > 0; --d)
         strides[d - 1] = strides[d] * (d == 1 ? c.inChannels : w[d]);

@@ -162,7 +162,7 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--allow-library", a.allowLibrary,
               "may use oneDNN's kernels, which the package then needs to have installed where it runs");
   c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
-  c->add_flag("--deterministic", a.deterministic, "the same bits whatever is fused, measured, or recomputed");
+  c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads, whatever is fused, measured or recomputed");
   c->add_option("--device", a.device, "the machine: cpu; cuda, a server with one GPU of the architecture --gpu; or sim:NAME (h100, dgx-h100, ...) or sim:FILE.json")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "make kernels for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120 (repeatable; the first decides how "
