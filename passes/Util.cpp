@@ -203,7 +203,7 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
   // A library's root writes into the first result, and the generated code behind it reads that and other operands, and
   // writes all results.
   const bool isEpilogue = kernel.getTarget() == graph::KernelTarget::HostLibrary && kernel.getRootOps() && result > 0;
-  if (!kernel.isGenerated() && !isEpilogue)
+  if (!kernel.isGenerated() && !isEpilogue && kernel.getTarget() != graph::KernelTarget::Gpu)
     return false;
   auto made = cast<RankedTensorType>(kernel.getResultTypes()[result]);
   auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);
