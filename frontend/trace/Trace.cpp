@@ -106,6 +106,16 @@ void TraceRecorder::Impl::placeValues(size_t numOutputs) {
     }
 }
 
+void TraceRecorder::Impl::freeStates() {
+  const auto computed = builder.getStringAttr(graph::kComputed);
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (func.getArgAttr(i, graph::kStateAttr))
+      func.setArgAttr(i, graph::kHomeAttr, computed);
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (func.getResultAttr(i, graph::kStateAttr))
+      func.setResultAttr(i, graph::kHomeAttr, computed);
+}
+
 std::vector<uint32_t> TraceRecorder::homes() const {
   std::vector<uint32_t> homes;
   for (auto [i, home] : impl_->homes)
@@ -299,6 +309,7 @@ std::shared_ptr<const ExportedFunction> TraceRecorder::finishExport(std::span<co
   compile.autocast = request.autocast;
   runtime::MachineModel machine;
   if (!request.gpus.empty()) {
+    impl.freeStates();
     const auto current = currentMachine();
     machine = current ? current->model() : runtime::machineOfArchitecture(request.gpus.front());
     compile.machine = &machine;

@@ -205,6 +205,8 @@ struct TraceRecorder::Impl {
   void close(const std::vector<Result> &results);
   /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
   void placeValues(size_t numOutputs);
+  /// States lie where the compiler likes: of a program whose caller copies their values there and back.
+  void freeStates();
   /// Inputs and outputs lie in memory that can be pinned.
   void pinValues(size_t numOutputs);
   /// The next values of Variables that are assigned are further results.

@@ -14,8 +14,9 @@ namespace tressel::graph {
 inline constexpr llvm::StringLiteral kDeviceAttr = "tressel.device";
 /// On an argument or result of @main: the caller promises that its memory is pinned.
 inline constexpr llvm::StringLiteral kPinnedAttr = "tressel.pinned";
-/// On an argument or result of @main: the device in whose memory the caller has it, by name; without it, the host. A result may say
-/// kComputed: it stays where it is computed, and insert-transfers puts in the name of that device.
+/// On an argument or result of @main: the device in whose memory the caller has it, by name; without it, the host. A
+/// result may say kComputed: it stays where it is computed, and insert-transfers puts in the name of that device. Both
+/// values of a state, the old one and the next, may say so too: place-clusters puts in where it lies from step to step.
 inline constexpr llvm::StringLiteral kHomeAttr = "tressel.home";
 inline constexpr llvm::StringLiteral kComputed = "computed";
 

@@ -90,7 +90,8 @@ private:
                               << ", which the machine does not have";
     };
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (failed(check(main.getArgAttr(i, graph::kHomeAttr), "argument", i, false)))
+      if (failed(check(main.getArgAttr(i, graph::kHomeAttr), "argument", i,
+                       main.getArgAttr(i, graph::kStateAttr) != nullptr)))
         return failure();
     for (unsigned i = 0; i < main.getNumResults(); ++i)
       if (failed(check(main.getResultAttr(i, graph::kHomeAttr), "result", i, true)))
@@ -98,14 +99,19 @@ private:
     return success();
   }
 
-  /// A result that stays where it is computed, and that the program moves at last, stays there.
+  /// A result that stays where it is computed, and that the program moves at last, stays there. Homes of states are
+  /// place-clusters' to settle.
   void followResults(func::FuncOp main) {
+    if (!machine || machine->devices.size() < 2)
+      for (unsigned i = 0; i < main.getNumArguments(); ++i)
+        if (main.getArgAttr(i, graph::kHomeAttr) == StringAttr::get(&getContext(), graph::kComputed))
+          main.removeArgAttr(i, graph::kHomeAttr);
     for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
       const unsigned i = result.getOperandNumber();
       if (graph::homeOfResult(main, i))
         continue;
       Operation *def = result.get().getDefiningOp();
-      if (def && graph::isTransfer(def))
+      if (def && graph::isTransfer(def) && !main.getResultAttr(i, graph::kStateAttr))
         main.setResultAttr(i, graph::kHomeAttr, def->getAttr("device"));
       else if (!machine || machine->devices.size() < 2)
         main.removeResultAttr(i, StringAttr::get(&getContext(), graph::kHomeAttr));

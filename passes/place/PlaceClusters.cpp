@@ -446,6 +446,7 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
+    settleStates(*found);
     Placer placer(*found, *machine, devices);
     if (failed(placer.check()))
       return signalPassFailure();
@@ -477,6 +478,63 @@ public:
   }
 
 private:
+  /// Where the states lie that may lie anywhere: in the memory of the one accelerator, if its kernels compute their
+  /// next values and they leave room for what is computed there; otherwise on the host.
+  void settleStates(func::FuncOp main) {
+    const runtime::DeviceModel *accelerator = nullptr;
+    for (const runtime::DeviceModel &device : machine->devices)
+      if (!runtime::isHost(device.device))
+        accelerator = accelerator ? nullptr : &device;
+    struct State {
+      unsigned argument;
+      std::optional<unsigned> next; ///< the result that has its next value
+    };
+    SmallVector<State> there, here;
+    int64_t bytes = 0;
+    SymbolTableCollection symbols;
+    Operation *terminator = main.getBody().front().getTerminator();
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      if (main.getArgAttr(i, graph::kHomeAttr) != StringAttr::get(&getContext(), graph::kComputed))
+        continue;
+      State state{i, {}};
+      for (unsigned k = 0; k < main.getNumResults(); ++k)
+        if (main.getResultAttr(k, graph::kStateAttr) == main.getArgAttr(i, graph::kStateAttr))
+          state.next = k;
+      auto launch =
+          state.next ? baseOf(terminator->getOperand(*state.next)).getDefiningOp<graph::LaunchOp>() : graph::LaunchOp();
+      auto kernel =
+          launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr()) : graph::KernelOp();
+      const bool isThere = accelerator && kernel && kernel.isForGpu();
+      (isThere ? there : here).push_back(state);
+      bytes += isThere ? bytesOf(main.getArgument(i).getType()) : 0;
+    }
+    if (accelerator && bytes > accelerator->memoryBytes / 2) {
+      here.append(there);
+      there.clear();
+    }
+    auto settle = [&](const State &state, const runtime::DeviceModel *device) {
+      if (!device) {
+        main.removeArgAttr(state.argument, graph::kHomeAttr);
+        if (state.next)
+          main.removeResultAttr(*state.next, StringAttr::get(&getContext(), graph::kHomeAttr));
+        return;
+      }
+      const auto name = StringAttr::get(&getContext(), runtime::nameOf(device->device));
+      main.setArgAttr(state.argument, graph::kHomeAttr, name);
+      if (state.next)
+        main.setResultAttr(*state.next, graph::kHomeAttr, name);
+    };
+    for (const State &state : here)
+      settle(state, nullptr);
+    for (const State &state : there)
+      settle(state, accelerator);
+    if (decisions && !there.empty())
+      decisions->push_back({"place-clusters",
+                            {"the program", "", 0},
+                            std::to_string(there.size()) + " states stay in the memory of " + accelerator->name +
+                                " from step to step, " + std::to_string(bytes) + " bytes"});
+  }
+
   struct Candidate {
     std::string name;
     Plan plan;

@@ -5,6 +5,7 @@
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,16 @@ StorageRef DeviceMemory::allocate(int64_t bytes, DeviceRef ref) {
   std::lock_guard lock(mutex_);
   storages_.insert(storage.get());
   return storage;
+}
+
+StorageRef DeviceMemory::copyOf(std::span<const std::byte> bytes, DeviceRef device) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  StorageRef made = isHost(device) ? Storage::allocate(size) : allocate(size, device);
+  if (!isHost(device))
+    copy(made->data(), device, bytes.data(), {}, size);
+  else if (size > 0)
+    std::memcpy(made->data(), bytes.data(), bytes.size());
+  return made;
 }
 
 void DeviceMemory::copyDirectly(void *to, const Home &toHome, const void *from, const Home &fromHome, int64_t bytes) {

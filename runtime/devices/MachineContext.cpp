@@ -9,7 +9,6 @@
 #include "tressel/runtime/Instantiate.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -144,19 +143,13 @@ private:
     forEachState(values, [&](const StateDesc &state, size_t index) {
       const DeviceRef device = state.home.device;
       const std::span<const std::byte> value = values.value(index);
-      const auto size = static_cast<int64_t>(value.size());
       if (isHost(device) && state.kind != StateKind::Mutable &&
           value.data() == package_.stateValue(state.name).data()) {
         states_.emplace_back();
         pointers.push_back(const_cast<std::byte *>(value.data())); // only read: the schedule was verified
         return;
       }
-      states_.push_back(isHost(device) ? Storage::allocate(size) : memory_->allocate(size, device));
-      if (!isHost(device))
-        memory_->copy(states_.back()->data(), device, value.data(), {}, size);
-      else if (size)
-        std::memcpy(states_.back()->data(), value.data(), value.size());
-      pointers.push_back(states_.back()->data());
+      pointers.push_back(states_.emplace_back(memory_->copyOf(value, device))->data());
     });
     if (!pointers.empty())
       executor_.bindStates(pointers);

@@ -28,6 +28,7 @@ struct Port {
   DType dtype = f32;
   std::vector<Size> sizes; ///< kDynamic where `dimNames` tells
   std::vector<std::string> dimNames;
+  std::string home = {}; ///< the device where a package's state lies, if that is not the host
 };
 struct UnsupportedOp {
   std::string op, node, why;

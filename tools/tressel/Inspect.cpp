@@ -35,6 +35,8 @@ static json portsJson(const std::vector<Port> &ports) {
     for (size_t i = 0; i < p.sizes.size(); ++i)
       p.sizes[i] == kDynamic ? sizes.push_back(p.dimNames[i]) : sizes.push_back(p.sizes[i].number());
     list.push_back({{"name", p.name}, {"dtype", nameOf(p.dtype)}, {"shape", sizes}});
+    if (!p.home.empty())
+      list.back()["home"] = p.home;
   }
   return list;
 }
@@ -44,7 +46,8 @@ static void printPorts(const char *title, const std::vector<Port> &ports) {
     return;
   std::printf("%s\n", title);
   for (const Port &p : ports)
-    std::printf("  %s: %s\n", harmless(p.name).c_str(), harmless(typeOf(p)).c_str());
+    std::printf("  %s: %s%s\n", harmless(p.name).c_str(), harmless(typeOf(p)).c_str(),
+                p.home.empty() ? "" : (" on " + p.home).c_str());
 }
 
 static int inspectModel(const InspectArgs &args) {
@@ -123,8 +126,11 @@ static int inspectPackage(const InspectArgs &args) {
   for (const auto &v : s.outputs)
     outputs.push_back(portOf(v.name, v.type));
   for (const auto &v : s.states)
-    if (v.kind != runtime::StateKind::Derived)
+    if (v.kind != runtime::StateKind::Derived) {
       states.push_back(portOf(v.name, v.type));
+      if (!runtime::isHost(v.home))
+        states.back().home = runtime::nameOf(v.home.device);
+    }
   std::map<std::string, int> providers;
   int flushing = 0, keeping = 0; // kernels of f32 and of f64, or of --keep-subnormals
   for (const auto &k : s.kernels)

@@ -8,10 +8,11 @@
 #include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/CustomKernels.h"
 
+#include "tressel/runtime/CommandLog.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Simulate.h"
-#include "tressel/runtime/CommandLog.h"
 
 #include <algorithm>
 #include <chrono>
@@ -75,7 +76,7 @@ public:
       if (state.kind != runtime::StateKind::Derived)
         states_.push_back(program_.package ? stored(state) : valueOf(state.name, state.type, inputs, "state"));
     if (executor_)
-      executor_->bindStates(pointers(states_));
+      executor_->bindStates(statesAtHome());
     else
       context_->bindStates(pointers(states_));
     bound_ = true;
@@ -192,10 +193,11 @@ private:
   void makeContext() {
     const bool package = program_.package.has_value();
     bound_ = package && !machine_;
-    runtime::DeviceRef device;
-    if (const std::string *name = runtime::boundElsewhere(program_.schedule(), device); name && machine_)
-      throw InputError("'" + *name + "' is at home on " + runtime::nameOf(device) +
-                       ", and tensors of the command line are the host's: leave the attribute tressel.home out");
+    for (const auto *values : {&program_.schedule().inputs, &program_.schedule().outputs})
+      for (const runtime::ValueDesc &value : *values)
+        if (machine_ && !runtime::isHost(value.home))
+          throw InputError("'" + value.name + "' is at home on " + runtime::nameOf(value.home.device) +
+                           ", and tensors of the command line are the host's: leave the attribute tressel.home out");
     if (machine_)
       executor_.emplace(program_.executable, machine_);
     else if (package)
@@ -231,6 +233,24 @@ private:
     HostTensor tensor = HostTensor::allocate(state.type);
     std::ranges::copy(value, static_cast<std::byte *>(static_cast<void *>(tensor.data.get())));
     return tensor;
+  }
+  /// The states' memory: those whose home is an accelerator are copied there.
+  std::vector<void *> statesAtHome() {
+    const auto memory = runtime::DeviceMemory::of(machine_);
+    std::vector<void *> list = pointers(states_);
+    statesThere_.clear();
+    size_t i = 0;
+    for (const runtime::StateDesc &state : program_.schedule().states) {
+      if (state.kind == runtime::StateKind::Derived)
+        continue;
+      if (!runtime::isHost(state.home)) {
+        const std::span<const std::byte> value(static_cast<const std::byte *>(list[i]),
+                                               static_cast<size_t>(state.type.bytes()));
+        list[i] = statesThere_.emplace_back(memory->copyOf(value, state.home.device))->data();
+      }
+      ++i;
+    }
+    return list;
   }
   static std::vector<void *> pointers(const std::vector<HostTensor> &tensors) {
     std::vector<void *> list;
@@ -283,7 +303,8 @@ private:
   std::optional<runtime::Context> context_;   ///< without it
   std::optional<runtime::FirstCalls> firstCalls_;
   bool recording_ = false; ///< the context's profile belongs to record()
-  std::optional<runtime::Executor> executor_; ///< on it
+  std::vector<runtime::StorageRef> statesThere_; ///< outlive the executor
+  std::optional<runtime::Executor> executor_;    ///< on it
   std::vector<HostTensor> inputs_, outputs_, states_;
   std::vector<double> seconds_;
 };

@@ -1,7 +1,7 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
 #include "frontend/tensor/Machine.h"
 #include "tressel/runtime/GpuCode.h"
-#include "tressel/runtime/GpuCode.h"
+#include "tressel/runtime/Package.h"
 #include "tressel/runtime/Simulated.h"
 
 #include <tressel/tressel.h>
@@ -69,6 +69,36 @@ TEST_F(Devices, PackagesForGpusHoldTheirCode) {
   ASSERT_EQ(codes.size(), 2u);
   EXPECT_EQ(codes[1].arch, "sm_90");
   EXPECT_NE(codes[1].ptx.find(".target sm_90"), std::string::npos);
+}
+
+TEST_F(Devices, PackagesForGpusKeepStatesInTheirMemory) {
+  const std::string file = testing::TempDir() + "gpu-step.tsl";
+  nn::Dense net(4);
+  net.initialize({{f32, {16, 8}}}, 1);
+  const optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  auto step = jit([net, opt](Tensor x, Tensor y) {
+    auto [loss, grads] = value_and_grad([&] { return mean(square(net(x) - y)); }, net.parameters());
+    opt.update(grads);
+    return loss;
+  });
+  step.export_package(file, {.inputs = {{f32, {16, 8}, "x"}, {f32, {16, 4}, "y"}}, .gpus = {"sm_90"}});
+  const runtime::Package package = runtime::Package::open(file);
+  const runtime::Schedule &schedule = package.schedule();
+  int there = 0, fromHost = 0;
+  for (const runtime::StateDesc &state : schedule.states)
+    if (state.kind == runtime::StateKind::Mutable) {
+      EXPECT_FALSE(isHost(state.home)) << state.name;
+      ++there;
+    }
+  EXPECT_EQ(there, 5); // weight, bias, their momenta, the number of steps
+  for (const runtime::Command &command : schedule.step.commands)
+    if (command.kind == runtime::CommandKind::Copy) {
+      auto home = [&](uint32_t operand) {
+        return homeOf(schedule, schedule.buffers[schedule.step.operands[operand].buffer]);
+      };
+      fromHost += isHost(home(command.firstOperand)) && !isHost(home(command.firstOperand + 1));
+    }
+  EXPECT_EQ(fromHost, 2); // the inputs
 }
 
 TEST_F(Devices, AnnotatedOpsRunThereWithTheSameNumbers) {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 
 namespace tressel::runtime {
 
@@ -33,6 +34,8 @@ public:
 
   /// Contents undefined. Throws OutOfMemory, which names the device, and InputError where the machine has no such device.
   StorageRef allocate(int64_t bytes, DeviceRef device);
+  /// With these contents; the device may be the host.
+  StorageRef copyOf(std::span<const std::byte> bytes, DeviceRef device);
   /// Returns when the bytes are there; between two accelerators without a route, by way of the host. Nothing else may write
   /// either meanwhile. Throws RuntimeError.
   void copy(void *to, DeviceRef toDevice, const void *from, DeviceRef fromDevice, int64_t bytes);
