@@ -40,20 +40,22 @@ template <typename Net> Task textTask(Net net, int64_t batch, int64_t length) {
           std::make_shared<optim::Adam>(net.parameters(), optim::AdamOptions{.lr = 1e-3})};
 }
 
+std::function<Tensor()> stepOf(const Task &task) {
+  return [task] {
+    auto [loss, grads] = value_and_grad(task.loss, task.parameters);
+    task.optimizer->update(grads);
+    return loss;
+  };
+}
+
 struct Training {
   Task task;
   std::function<Tensor()> step;
 
-  Training(const std::function<Task()> &make, bool compiled, JitOptions options = {}) : task(make()) {
-    auto once = [task = task] {
-      auto [loss, grads] = value_and_grad(task.loss, task.parameters);
-      task.optimizer->update(grads);
-      return loss;
-    };
+  Training(const std::function<Task()> &make, bool compiled, JitOptions options = {})
+      : task(make()), step(stepOf(task)) {
     if (compiled)
-      step = [run = jit(once, std::move(options))] { return run(); };
-    else
-      step = once;
+      step = [run = jit(step, std::move(options))] { return run(); };
   }
 };
 
@@ -108,37 +110,50 @@ Arm coldArm(std::function<Task()> make) {
 
 Task resnetTask() { return imagesTask(modelNamed("resnet18"), {16, 3, 64, 64}); }
 
-} // namespace
-
-void exportTrainingStep(const std::string &path) {
-  const Task task = resnetTask();
-  jit([task] {
-    auto [loss, grads] = value_and_grad(task.loss, task.parameters);
-    task.optimizer->update(grads);
-    return loss;
-  }).export_package(path, {});
-}
-
-Arms trainingArms(const std::string &row) {
+/// Of the rows train.NAME.step; empty for others.
+std::function<Task()> taskOf(const std::string &row) {
   auto images = [](const char *model, const Shape &shape) { return [=] { return imagesTask(modelNamed(model), shape); }; };
   const std::map<std::string, std::function<Task()>> tasks{
       {"train.mlp.step", images("mlp3", {256, 784})},
       {"train.lenet.step", images("lenet", {64, 1, 28, 28})},
-      {"train.resnet18.step", resnetTask},
+      {"train.resnet18.step", images("resnet18", {16, 3, 64, 64})},
       {"train.charlm.step", [] { return textTask(TextTransformer({.vocabulary = 128}), 16, 128); }},
       {"train.lstm.step", [] { return textTask(TextLSTM({.vocabulary = 128, .width = 256, .layers = 1}), 32, 64); }},
   };
-  if (const auto task = tasks.find(row); task != tasks.end())
-    return {{"tressel", arm(task->second, true)}, {"imperative", arm(task->second, false)}};
+  const auto found = tasks.find(row);
+  return found == tasks.end() ? nullptr : found->second;
+}
+
+} // namespace
+
+bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu) {
+  const auto task = taskOf(row);
+  if (!task)
+    return false;
+  ExportOptions options;
+  if (!gpu.empty()) {
+    options.gpus = {gpu};
+    options.cpu = "v3"; // the machine with the card is another one
+  }
+  jit(stepOf(task())).export_package(path, options);
+  return true;
+}
+
+Arms trainingArms(const std::string &row) {
+  if (const auto task = taskOf(row))
+    return {{"tressel", arm(task, true)}, {"imperative", arm(task, false)}};
   if (row == "compile.train.resnet18.cold")
-    return {{"tressel", coldArm(resnetTask)}};
+    return {{"tressel", coldArm(taskOf("train.resnet18.step"))}};
   if (row == "memory.train.resnet18.budget")
-    return {{"tressel", costArm({images("resnet18", {8, 3, 224, 224})}, {.memory_budget = MemoryBudget::share(0.6)})}};
+    return {{"tressel", costArm({[] {
+                                  return imagesTask(modelNamed("resnet18"), {8, 3, 224, 224});
+                                }},
+                                {.memory_budget = MemoryBudget::share(0.6)})}};
   if (row == "deterministic.cost" || row == "train.autocast") {
     std::vector<std::function<Task()>> all;
     for (const char *name :
          {"train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.charlm.step", "train.lstm.step"})
-      all.push_back(tasks.at(name));
+      all.push_back(taskOf(name));
     return {{"tressel",
              costArm(all, row == "train.autocast" ? JitOptions{.autocast = bf16} : JitOptions{.deterministic = true})}};
   }

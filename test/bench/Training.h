@@ -7,7 +7,8 @@ namespace tressel::bench {
 
 /// The arms of the rows train.NAME.step, and of others about them; empty for other rows.
 Arms trainingArms(const std::string &row);
-/// Writes the step of train.resnet18.step as a package.
-void exportTrainingStep(const std::string &path);
+/// Writes the step of the row train.NAME.step as a package, for the architecture `gpu` ("sm_90") if it is not empty.
+/// False: there is no such row.
+bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu = "");
 
 } // namespace tressel::bench

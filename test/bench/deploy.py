@@ -89,7 +89,7 @@ def main():
     source = folder / (row + ".onnx")
     package = source.with_suffix(".tsl")
     if row == "memory.train.resnet18.bound":
-        subprocess.run([build / "bin/tressel-bench", "--export-step", package], check=True)
+        subprocess.run([build / "bin/tressel-bench", "--export-step", "train.resnet18.step", package], check=True)
     else:
         source.unlink(missing_ok=True)
         MODELS[row](source)

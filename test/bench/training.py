@@ -375,6 +375,8 @@ class Recurrent(Text):
     def torch_scores(self, torch, p, x):
         start = torch.zeros(1, len(x), self.HIDDEN)
         weights = [p["lstm.weight_ih_l0"].T, p["lstm.weight_hh_l0"].T, p["lstm.bias_ih_l0"], p["lstm.bias_hh_l0"]]
+        if x.is_cuda:  # cuDNN's gradient needs them whole
+            weights = [w.contiguous() for w in weights]
         states = torch._VF.lstm(torch.nn.functional.embedding(x, p["embed.weight"]), (start, start), weights, True, 1, 0.0, True, False, True)[0]
         return states @ p["head.weight"] + p["head.bias"]
 

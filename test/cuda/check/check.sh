@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks Tressel on a machine with a card: what pack.sh packed or staged, with the sources around it. Writes its tables into FOLDER (README.md).
-#   test/cuda/check/check.sh PACK FOLDER [STEP...]     steps: machine programs peers devices ops models (all)
+#   test/cuda/check/check.sh PACK FOLDER [STEP...]     steps: machine programs steps peers devices ops models (all)
 set -uo pipefail
 pack=$(readlink -f "$1") out=$(mkdir -p "$2" && readlink -f "$2")
 shift 2
-steps=${*:-machine programs peers devices ops models}
+steps=${*:-machine programs steps peers devices ops models}
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../../..")
 there=${TRESSEL_CHECK_FOLDER:-/tmp/tressel-check}
 if [ -d "$pack/bin" ]; then
@@ -18,6 +18,7 @@ elif [ ! -f "$there/unpacked" ]; then
   wait
   touch "$there/unpacked"
 fi
+[ -d "$there/steps" ] || [ ! -f "$pack/steps.tar.xz" ] || xz -dc "$pack/steps.tar.xz" | tar -C "$there" -xf -
 export LD_LIBRARY_PATH=$there/lib TRESSEL_CALIBRATION= TRESSEL_CACHE=
 has() { case " $steps " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 report() { printf '%-28s %s (%s s)\n' "$1" "$2" "$((SECONDS - begun))" | tee -a "$out/summary.txt"; }
@@ -32,14 +33,15 @@ tests() {
 # Times first, while nothing else runs.
 begun=$SECONDS
 has machine && { timeout 100 "$there/bin/gpu-bench" --machine >"$out/machine.jsonl" 2>"$out/machine.log"; report machine "exit $?"; }
-begun=$SECONDS
-if has programs; then
-  ended=0
-  for program in "$there"/programs/*.tsl; do
-    timeout 20 "$there/bin/gpu-bench" "$program" >>"$out/programs.jsonl" 2>>"$out/programs.log" || { echo "$(basename "$program"): exit $?" >>"$out/programs.log"; ended=1; }
+for group in programs steps; do
+  begun=$SECONDS ended=0
+  has $group || continue
+  for program in "$there/$group"/*.tsl; do
+    timeout 30 "$there/bin/gpu-bench" "$program" >>"$out/$group.jsonl" 2>>"$out/$group.log" || { echo "$(basename "$program"): exit $?" >>"$out/$group.log"; ended=1; }
   done
-  report programs "exit $ended"
-fi
+  report $group "exit $ended"
+done
+has steps && cp "$there/steps/losses.jsonl" "$out/"
 begun=$SECONDS
 has peers && { PYTHONPATH=$here timeout 300 python3 "$here/peers.py" --compile >"$out/peers.jsonl" 2>"$out/peers.log"; report peers "exit $?"; }
 has devices && tests devices "$there/bin/test_devices" --gtest_filter='*Conformance*/cuda*'

@@ -6,6 +6,7 @@
 // One JSON object a line. Times are medians, in microseconds.
 #include "runtime/cuda/Driver.h"
 #include "test/unit/runtime/GpuTestKernels.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/GpuCode.h"
@@ -199,21 +200,36 @@ void measureProgram(const std::string &path, const std::shared_ptr<Machine> &pla
   const Schedule &s = executable->schedule();
   std::vector<std::vector<std::byte>> kept;
   std::vector<const void *> inputs;
-  std::vector<void *> outputs, states;
+  std::vector<void *> outputs;
   for (const ValueDesc &input : s.inputs)
     inputs.push_back(kept.emplace_back(valuesOf(input.type, uint32_t(inputs.size() + 1))).data());
   for (const ValueDesc &output : s.outputs)
     outputs.push_back(kept.emplace_back(size_t(output.type.bytes())).data());
-  for (const StateDesc &state : s.states)
-    if (state.kind != StateKind::Derived) {
-      const auto value = package.stateValue(state.name);
-      states.push_back(kept.emplace_back(value.begin(), value.end()).data());
-    }
+  std::vector<StorageRef> states; // of both machines
+  auto bind = [&](Executor &executor, const std::shared_ptr<Machine> &machine) {
+    std::vector<void *> pointers;
+    for (const StateDesc &state : s.states)
+      if (state.kind != StateKind::Derived) {
+        states.push_back(DeviceMemory::of(machine)->copyOf(package.stateValue(state.name), state.home.device));
+        pointers.push_back(states.back()->data());
+      }
+    executor.bindStates(pointers);
+  };
   json line{{"program", path.substr(path.rfind('/') + 1)}};
   {
     Executor executor(executable, plain);
-    executor.bindStates(states);
+    bind(executor, plain);
     executor.run(inputs, outputs);
+    if (!states.empty() && s.outputs.size() == 1 && s.outputs[0].type.dtype == DType::f32 &&
+        s.outputs[0].type.bytes() == 4) {
+      std::vector<float> losses; // of a step of training: compared with those of the processor
+      for (int step = 0; step < 10; ++step) {
+        if (step > 0)
+          executor.run(inputs, outputs);
+        std::memcpy(&losses.emplace_back(), outputs[0], 4);
+      }
+      line["losses"] = losses;
+    }
     std::vector<double> us;
     const auto start = Clock::now();
     while (us.size() < 5 || (us.size() < 200 && usSince(start) < 1e6)) {
@@ -224,7 +240,7 @@ void measureProgram(const std::string &path, const std::shared_ptr<Machine> &pla
     line["step_us"] = median(us);
   }
   Executor executor(executable, stamping);
-  executor.bindStates(states);
+  bind(executor, stamping);
   executor.run(inputs, outputs);
   std::map<uint32_t, std::vector<double>> byCommand;
   std::vector<double> spans;

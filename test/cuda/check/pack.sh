@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts what a check on a machine with a card needs into BUILD/gpu/stage: tests, the command line with its compiler, compiled programs and models; with FOLDER,
-# also packed there with LLVM and MLIR, in less than 60 MiB, for a machine that has nothing of this project. Nothing is built or downloaded there; its C library
-# must be at least as new as the one here.
+# also packed there with LLVM and MLIR, in less than 60 MiB and the steps of training in as many again, for a machine that has nothing of this project. Nothing is
+# built or downloaded there; its C library must be at least as new as the one here.
 #   test/cuda/check/pack.sh BUILD [FOLDER]
 set -euo pipefail
 build=$(readlink -f "$1") out=${2:-}
@@ -16,6 +16,7 @@ for library in libtressel_runtime.so.0 libtressel_kernels.so.0 libtressel_device
   strip -o "$stage/lib/$library" "$(readlink -f "$build/lib/$library")"
 done
 "$source/build/venv/bin/python" "$here/programs.py" "$stage/programs" --tressel "$build/bin/tressel"
+"$source/build/venv/bin/python" "$here/programs.py" "$stage/steps" --steps "$build/bin/tressel-bench"
 for model in magika/model.onnx silero/silero_vad_v6.onnx basic-pitch/nmp.onnx openwakeword/alexa_v0.1.onnx \
   openwakeword/embedding_model.onnx ppocr/ch_ppocr_mobile_v2.0_cls_infer.onnx; do
   mkdir -p "$stage/models/$(dirname $model)"
@@ -36,7 +37,10 @@ for library in /usr/lib/llvm-22/lib/libLLVM.so.22.1 /usr/lib/llvm-22/lib/libMLIR
   [ "$kept" -nt "$library" ] || pack $library >"$kept"
   cp "$kept" "$out/"
 done
-tar -C "$stage" -cf "$stage.tar" .
-pack "$stage.tar" >"$out/tressel.tar.xz"
+for part in tressel steps; do
+  [ $part = steps ] && what=(./steps) || what=(--exclude ./steps .)
+  tar -C "$stage" -cf "$stage.tar" "${what[@]}"
+  pack "$stage.tar" >"$out/$part.tar.xz"
+done
 rm -f "$stage.tar"
 du -sh "$out"

@@ -1,10 +1,11 @@
 """The programs of programs.py in PyTorch on a card: eager and, for those that it fuses, compiled. One JSON object a line; times are medians by the
-card's clock, in microseconds.
+card's clock, in microseconds. Of steps of training the losses of ten, and what a caller waits for one.
 
 peers.py [--compile]
 """
 import argparse
 import json
+import pathlib
 import statistics
 import sys
 import time
@@ -12,7 +13,9 @@ import time
 import torch
 import torch.nn.functional as F
 
-from programs import PROGRAMS
+from programs import PROGRAMS, STEPS
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
@@ -38,6 +41,25 @@ def measure(run, inputs):
     return statistics.median(times)
 
 
+def measure_steps():
+    from training import steps_of_torch
+    torch.set_default_device("cuda")
+    for row in STEPS:
+        try:
+            step = steps_of_torch(row)()
+            line, times = {"program": row, "losses": [float(step()) for _ in range(10)]}, []
+            start = time.time()
+            while len(times) < 5 or (len(times) < 200 and time.time() - start < 1):
+                begin = time.perf_counter()
+                step()
+                torch.cuda.synchronize()
+                times.append(1e6 * (time.perf_counter() - begin))
+            print(json.dumps(line | {"eager_us": statistics.median(times)}))
+        except RuntimeError as problem:
+            print(json.dumps({"program": row, "failed": str(problem).splitlines()[0][:200]}))
+        sys.stdout.flush()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compile", action="store_true")
@@ -60,6 +82,7 @@ def main():
         print(json.dumps(line))
         sys.stdout.flush()
         del inputs
+    measure_steps()
 
 
 if __name__ == "__main__":

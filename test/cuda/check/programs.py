@@ -1,8 +1,11 @@
 """The programs that are measured on a card: each as text for `tressel compile`, and as what another framework computes.
 
 programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER.
+programs.py FOLDER --steps build/bin/tressel-bench: steps of training instead, and FOLDER/losses.jsonl, the losses of ten steps on this processor.
 """
 import argparse
+import array
+import json
 import pathlib
 import subprocess
 
@@ -93,14 +96,31 @@ for t in ("f32", "bf16"):
 add("chain.20", chain(), 0, 20 * 2 * 64 ** 3, "chain(a, b)", [(64, 64)] * 2)
 
 
+# Steps of training: rows of test/bench.
+STEPS = ["train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.charlm.step", "train.lstm.step"]
+
+
+def export_steps(folder, bench, arch):
+    with open(folder / "losses.jsonl", "w") as file:
+        for row in STEPS:
+            subprocess.run([bench, "--export-step", row, folder / f"{row}.tsl", arch], check=True)
+            kept = folder / "losses"
+            subprocess.run([bench, row], input=f"outputs tressel 0 {kept}\n", text=True, check=True, stdout=subprocess.DEVNULL)
+            print(json.dumps({"program": row, "losses": list(array.array("f", kept.read_bytes()))}), file=file)
+            kept.unlink()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--tressel", default="build/bin/tressel")
+    parser.add_argument("--steps", help="tressel-bench")
     parser.add_argument("--arch", default="sm_90")
     args = parser.parse_args()
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
+    if args.steps:
+        return export_steps(folder, args.steps, args.arch)
     for name, program in PROGRAMS.items():
         text, package = folder / f"{name}.mlir", folder / f"{name}.tsl"
         text.write_text(program["text"])
