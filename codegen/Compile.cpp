@@ -366,6 +366,13 @@ private:
       if (desc.target != runtime::KernelTarget::Host || source == bySymbol.end())
         continue;
       const KernelSource &s = *source->second; // the loop schedule knows its units best
+      if (!s.parts.empty()) {
+        desc.floats = s.parts.front().plan.floats(); // that of all of them
+        desc.range = desc.flops = desc.bytes = 0, desc.grain = 1;
+        for (const ScheduledPart &part : s.parts)
+          desc.range += part.units(), desc.flops += flopsOf(part.plan, part.schedule), desc.bytes += part.plan.bytes();
+        continue;
+      }
       desc.floats = s.plan.floats();
       desc.range = s.schedule.range, desc.grain = s.schedule.grain;
       desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();

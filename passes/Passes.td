@@ -217,7 +217,8 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
     an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. So do rows of an argument, which are a part of its bytes,
     other rows that nobody joined with what reads them, and joins of rows that can be computed in their place. Cost
     grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. What a cluster reads and writes may be half of the
-    memory of the accelerator that it can go to, or as much as one of its parts does. An op for which
+    memory of the accelerator that it can go to, or as much as one of its parts does. At last small next values of states (256 KiB each) that
+    nothing else reads share clusters, up to 96 operands, though they exchange no values, where the provider says that they may. An op for which
     nobody bids is the user's error, with its line.
 
     Before and after:

@@ -190,6 +190,27 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
   return values;
 }
 
+/// Whether ops read the input that exchange no values with those of the result.
+static bool isReadByOthers(graph::KernelOp kernel, unsigned i, unsigned result) {
+  Block &body = kernel.getBody().front();
+  Operation *start = body.getTerminator()->getOperand(result).getDefiningOp();
+  llvm::SetVector<Operation *> connected;
+  if (start)
+    connected.insert(start);
+  auto add = [&](Operation *op) {
+    if (op && op->getBlock() == &body && isComputation(op) && !op->hasTrait<OpTrait::ConstantLike>())
+      connected.insert(op);
+  };
+  for (size_t n = 0; n < connected.size(); ++n) {
+    for (Value operand : connected[n]->getOperands())
+      add(operand.getDefiningOp());
+    for (Operation *user : connected[n]->getUsers())
+      add(user);
+  }
+  return llvm::any_of(body.getArgument(i).getUsers(),
+                      [&](Operation *user) { return isComputation(user) && !connected.contains(user); });
+}
+
 bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
   if (kernel.isExternal())
     return false;
@@ -211,7 +232,9 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
   if (graph::fromMlir(input).shape != shape || input.getElementTypeBitWidth() != made.getElementTypeBitWidth())
     return false;
   // What depends on the input is computed point by point, over its shape; the rest may be whatever it is. At each point
-  // all is read before anything is written.
+  // all is read before anything is written, but of several nests (ops that exchange no values) one may run late.
+  if (!isEpilogue && isReadByOthers(kernel, i, result))
+    return false;
   llvm::SmallDenseSet<Value> derived{kernel.getBody().getArgument(i)};
   int64_t ofRoot = isEpilogue ? static_cast<int64_t>(*kernel.getRootOps()) : 0;
   for (Operation &op : kernel.getBody().front()) {

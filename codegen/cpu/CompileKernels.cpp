@@ -61,7 +61,20 @@ private:
 };
 
 /// What a kernel computes, as text.
-std::string planOf(const KernelSource &k) { return k.bitcode ? k.bitcode->str() : k.plan.str(); }
+std::string planOf(const KernelSource &k) {
+  if (k.bitcode)
+    return k.bitcode->str();
+  if (k.parts.empty())
+    return k.plan.str();
+  std::string text;
+  for (const ScheduledPart &part : k.parts) {
+    text += "nest of operands";
+    for (int32_t operand : part.operands)
+      text += ' ' + std::to_string(operand);
+    text += '\n' + part.plan.str();
+  }
+  return text;
+}
 
 /// All that decides the object: neither the symbol nor where in the user's source the ops stand. Symbolic sizes are spelled out,
 /// as their handles mean something else in every process.
@@ -91,6 +104,10 @@ struct Distinct {
 void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
   if (k.source->bitcode) {
     emitBitcodeCall(module, *k.source->bitcode, k.symbol);
+    return;
+  }
+  if (!k.source->parts.empty()) {
+    emitParts(module, k.source->parts, target.features(), k.symbol);
     return;
   }
   KernelSignature signature = k.source->signature;
@@ -212,6 +229,8 @@ std::string printKernels(const std::vector<KernelSource> &kernels, const Target 
   for (const KernelSource &k : kernels) {
     if (k.bitcode)
       emitBitcodeCall(linked, *k.bitcode, k.signature.symbol);
+    else if (!k.parts.empty())
+      emitParts(generated, k.parts, target.features(), k.signature.symbol);
     else
       emitKernel(generated, k.plan, k.schedule, target.features(), k.signature);
   }

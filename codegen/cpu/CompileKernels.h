@@ -15,12 +15,13 @@
 
 namespace tressel::codegen {
 
-/// A kernel to compile: a loop nest, or a call of a bitcode kernel.
+/// A kernel to compile: a loop nest, several of them, or a call of a bitcode kernel.
 struct KernelSource {
   LoopPlan plan;
   LoopSchedule schedule;
-  KernelSignature signature; ///< of a call only the symbol
-  std::optional<BitcodeCall> bitcode;
+  KernelSignature signature; ///< of a call, and of several nests, only the symbol
+  std::optional<BitcodeCall> bitcode = {};
+  std::vector<ScheduledPart> parts = {}; ///< several: instead of `plan` and `schedule`
 };
 
 /// How many kernels a compilation took from where. Kernels that are equal but for their symbol are one.

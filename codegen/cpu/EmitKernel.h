@@ -7,10 +7,25 @@
 
 #include "llvm/IR/Module.h"
 
+#include <string>
+#include <vector>
+
 namespace tressel::codegen {
 
 /// Adds the function to `module`. It returns a runtime::KernelStatus.
 llvm::Function *emitKernel(llvm::Module &module, const LoopPlan &plan, const LoopSchedule &schedule,
                            const CpuFeatures &features, const KernelSignature &signature);
+
+/// One of the nests of a kernel of several (KernelParts.h), of known sizes.
+struct ScheduledPart {
+  LoopPlan plan;
+  LoopSchedule schedule;
+  std::vector<int32_t> operands; ///< KernelSignature::operands
+  /// Units of the kernel that are this nest: each is as many units of the nest as are worth a thread's while.
+  int64_t units() const { return (schedule.range.number() + schedule.grain - 1) / schedule.grain; }
+};
+/// The function `symbol`, whose units are those of the parts, one part behind the other.
+llvm::Function *emitParts(llvm::Module &module, const std::vector<ScheduledPart> &parts, const CpuFeatures &features,
+                          const std::string &symbol);
 
 } // namespace tressel::codegen

@@ -3,7 +3,10 @@
 #include "codegen/CostModel.h"
 #include "codegen/cpu/KernelSource.h"
 #include "codegen/cpu/LoopCost.h"
+#include "codegen/loops/KernelParts.h"
 #include "tressel/runtime/Dim.h"
+
+#include <algorithm>
 
 namespace tressel::codegen {
 namespace {
@@ -20,19 +23,34 @@ public:
     auto graph = kernelGraphOf(candidate.ops, candidate.inputs, candidate.results);
     if (!graph)
       return std::nullopt;
-    auto plan = buildLoopPlan(*graph);
-    if (!plan)
+    auto parts = planParts(*graph);
+    if (!parts)
       return std::nullopt;
-    // One kernel has one floating-point mode: f32 by itself has its subnormal numbers flushed by the processor.
-    if (plan->flushesExplicitly() && candidate.ops.size() > 1)
-      return std::nullopt;
-    const LoopSchedule schedule = scheduleLoops(*plan, target_.features());
     passes::Bid bid;
-    bid.costs = costsOf(*plan, schedule, target_.level());
-    bid.range = dim::max(1, schedule.range);
-    bid.grain = std::max<int64_t>(1, schedule.grain);
-    const int64_t units = std::max<int64_t>(1, dim::hint(bid.range));
-    bid.seconds = predictSeconds(bid.costs, static_cast<double>(plan->bytes()), (units + bid.grain - 1) / bid.grain);
+    double bytes = 0;
+    int64_t chunks = 0;
+    for (const KernelPart &part : *parts) {
+      // One kernel has one floating-point mode: f32 by itself has its subnormal numbers flushed by the processor.
+      if (part.plan.floats() != parts->front().plan.floats() ||
+          (part.plan.flushesExplicitly() && candidate.ops.size() > 1))
+        return std::nullopt;
+      const LoopSchedule schedule = scheduleLoops(part.plan, target_.features());
+      for (runtime::KernelCost &cost : costsOf(part.plan, schedule, target_.level())) {
+        const auto same = std::ranges::find(bid.costs, cost.kind, &runtime::KernelCost::kind);
+        if (same == bid.costs.end())
+          bid.costs.push_back(std::move(cost));
+        else
+          same->seconds += cost.seconds;
+      }
+      bytes += static_cast<double>(part.plan.bytes());
+      bid.range = dim::max(1, schedule.range);
+      bid.grain = std::max<int64_t>(1, schedule.grain);
+      chunks += (std::max<int64_t>(1, dim::hint(bid.range)) + bid.grain - 1) / bid.grain;
+    }
+    if (parts->size() > 1)
+      bid.range = chunks, bid.grain = 1;
+    bid.joins = parts->front().plan.reductions.empty();
+    bid.seconds = predictSeconds(bid.costs, bytes, chunks);
     return bid;
   }
 

@@ -1,6 +1,7 @@
 #include "codegen/cpu/KernelSource.h"
 
 #include "codegen/bitcode/Provider.h"
+#include "codegen/loops/KernelParts.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
@@ -107,10 +108,24 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   if (!graph)
     fail("an op has no loop form");
   std::string why;
-  auto plan = buildLoopPlan(*graph, &why, rowDims);
-  if (!plan)
-    fail(why);
-  source.plan = std::move(*plan);
+  if (rowDims < 0) {
+    auto parts = planParts(*graph, &why);
+    if (!parts)
+      fail(why);
+    if (parts->size() > 1) {
+      for (KernelPart &part : *parts) {
+        const LoopSchedule schedule = scheduleLoops(part.plan, target.features());
+        source.parts.push_back({std::move(part.plan), schedule, std::move(part.operands)});
+      }
+      return source;
+    }
+    source.plan = std::move(parts->front().plan);
+  } else {
+    auto plan = buildLoopPlan(*graph, &why, rowDims);
+    if (!plan)
+      fail(why);
+    source.plan = std::move(*plan);
+  }
   source.schedule = scheduleLoops(source.plan, target.features());
   return source;
 }

@@ -1,9 +1,9 @@
 #include "codegen/cuda/Provider.h"
 
-#include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
+#include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/loops/FromGraph.h"
-#include "codegen/loops/LoopPlan.h"
+#include "codegen/loops/KernelParts.h"
 #include "ir/graph/Graph.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "tressel/runtime/Dim.h"
@@ -31,7 +31,11 @@ public:
     if (candidate.ops.size() > 1 && mixesFloats(candidate))
       return std::nullopt;
     auto kernel = planLoops(bodyOf(candidate), arch_);
-    return kernel ? std::optional(bidOf(*kernel)) : std::nullopt;
+    if (!kernel)
+      return std::nullopt;
+    passes::Bid bid = bidOf(*kernel);
+    bid.joins = true; // where it is point by point: what is not is refused when it is asked about
+    return bid;
   }
 
 private:
@@ -43,8 +47,10 @@ private:
         }))
       return false;
     auto graph = kernelGraphOf(candidate.ops, candidate.inputs, candidate.results);
-    auto plan = graph ? buildLoopPlan(*graph) : std::nullopt;
-    return plan && plan->flushesExplicitly();
+    auto parts = graph ? planParts(*graph) : std::nullopt;
+    return parts && llvm::any_of(*parts, [&](const KernelPart &part) {
+             return part.plan.flushesExplicitly() || part.plan.floats() != parts->front().plan.floats();
+           });
   }
 
   const Arch &arch_;

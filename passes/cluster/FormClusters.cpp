@@ -306,6 +306,8 @@ private:
     graph.emplace(block, maxSearch);
     LogicalResult claimed = grow(block);
     if (succeeded(claimed)) {
+      if (&block == &main.getBody().front())
+        joinUpdates(block);
       reuniteClones();
       for (ClusterGraph::Group g : graph->inOrder())
         emit(block, g);
@@ -442,6 +444,85 @@ private:
         allClaimed = false;
       }
     return success(allClaimed);
+  }
+
+  /// Small next values of states, which nothing else reads, are computed by one kernel of several nests: a launch for
+  /// each takes longer than what it does. They wait for the last of them, so what they read must be little.
+  void joinUpdates(Block &block) {
+    constexpr int64_t kSmall = 256 * 1024; // bytes of one
+    constexpr size_t kMostValues = 96;     // of all, as operands of one launch
+    struct Join {
+      SmallVector<ClusterGraph::Group> groups;
+      SmallVector<Operation *> ops;
+      size_t values = 0;
+      bool hasDoubles = false; ///< one kernel has one floating-point mode
+    };
+    SmallVector<Join> joins;
+    llvm::DenseSet<ClusterGraph::Group> seen;
+    for (OpOperand &next : block.getTerminator()->getOpOperands()) {
+      Operation *op = next.get().getDefiningOp();
+      if (!op || !main.getResultAttr(next.getOperandNumber(), graph::kStateAttr) || !isComputation(op) ||
+          !seen.insert(graph->groupOf(op)).second)
+        continue;
+      const ClusterGraph::Group group = graph->groupOf(op);
+      const auto found = work.find(group);
+      Ops ops = graph->opsOf(group);
+      const Boundary boundary(ops);
+      if (found == work.end() || !found->second.bid.joins || !found->second.root.empty() ||
+          !found->second.bid.packs.empty() || footprintOf(boundary) > kSmall ||
+          llvm::any_of(boundary.results, [&](Value result) {
+            return llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return user != block.getTerminator() && graph->groupOf(user) != group;
+            });
+          }))
+        continue;
+      const size_t values = boundary.inputs.size() + boundary.results.size();
+      bool hasDoubles = false, hasKnownSizes = true;
+      for (ArrayRef<Value> list : {ArrayRef<Value>(boundary.inputs), ArrayRef<Value>(boundary.results)})
+        for (Value value : list) {
+          const auto type = cast<RankedTensorType>(value.getType());
+          hasDoubles |= type.getElementType().isF64();
+          hasKnownSizes &= type.hasStaticShape();
+        }
+      if (!hasKnownSizes)
+        continue;
+      auto fits = llvm::find_if(joins, [&](const Join &join) {
+        const ClusterGraph::Group first = join.groups.front();
+        return work.find(first)->second.provider == found->second.provider &&
+               places.lookup(first) == places.lookup(group) && join.hasDoubles == hasDoubles &&
+               join.values + values <= kMostValues;
+      });
+      Join &join = fits == joins.end() ? joins.emplace_back() : *fits;
+      join.groups.push_back(group);
+      join.ops.append(ops.begin(), ops.end());
+      join.values += values;
+      join.hasDoubles = hasDoubles;
+    }
+    for (Join &join : joins) {
+      if (join.groups.size() < 2)
+        continue;
+      llvm::sort(join.ops, [&](Operation *a, Operation *b) { return graph->indexOfOp(a) < graph->indexOfOp(b); });
+      Work all = auction->whole(join.ops);
+      double apart = 0;
+      for (ClusterGraph::Group group : join.groups)
+        apart += work.find(group)->second.seconds;
+      if (!all.provider || all.seconds > apart)
+        continue;
+      // None reads what another makes, so the order alone is to be found.
+      llvm::sort(join.groups,
+                 [&](ClusterGraph::Group a, ClusterGraph::Group b) { return graph->placeOf(a) < graph->placeOf(b); });
+      ClusterGraph::Group last = join.groups.back();
+      bool isWhole = true;
+      for (ClusterGraph::Group group : llvm::reverse(ArrayRef(join.groups).drop_back())) {
+        if (graph->blocked(group, last)) {
+          isWhole = false;
+          continue;
+        }
+        graph->join(last, group);
+        work.erase(group);
+      }
+      work[last] = isWhole ? std::move(all) : auction->whole(graph->opsOf(last));
+    }
   }
 
   /// What a cluster may need of the accelerator that it can go to: half, so that what comes next can come beside it.

@@ -42,6 +42,9 @@ struct Bid {
   /// A generated epilogue may follow on the same chunk (KernelDesc::epilogue): a unit writes neighbouring elements, as
   /// many as "unit" in `params` says.
   bool takesEpilogue = false;
+  /// The same ops and others that exchange no values with them may be one kernel of this provider, if it bids so for
+  /// them too.
+  bool joins = false;
 
   /// Of a kernel that does what `next` bids for behind its own work. What is known of only one part tells nothing of both.
   void addCosts(const Bid &next) {

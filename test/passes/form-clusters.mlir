@@ -124,3 +124,28 @@ func.func @main(%x: tensor<3xf32> {tressel.name = "wide"}) -> (tensor<195xf32> {
   %0 = tressel.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x {axis = 0 : i64} : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<195xf32>
   return %0 : tensor<195xf32>
 }
+
+// -----
+
+// Small next values of states that nothing else reads are one kernel, though they exchange no values; what another op
+// reads is not, nor what is large.
+// CHECK-LABEL: func.func @main(%arg0: tensor<64xf32> {tressel.name = "updates"}
+// CHECK: tressel.cluster(%arg0, %arg1, %arg2)
+// CHECK: tressel.mul
+// CHECK: tressel.add
+// CHECK: tressel.yield %{{.*}}, %{{.*}} : tensor<64xf32>, tensor<64xf32>
+// CHECK: tressel.cluster(%arg0, %arg3)
+// CHECK: tressel.cluster(%arg4)
+// CHECK: return
+func.func @main(%g: tensor<64xf32> {tressel.name = "updates"}, %a: tensor<64xf32> {tressel.state = "a"}, %b: tensor<64xf32> {tressel.state = "b"},
+                %c: tensor<64xf32> {tressel.state = "c"}, %d: tensor<1048576xf32> {tressel.state = "d"})
+    -> (tensor<64xf32> {tressel.name = "y"}, tensor<64xf32> {tressel.state = "a"}, tensor<64xf32> {tressel.state = "b"},
+        tensor<64xf32> {tressel.state = "c"}, tensor<1048576xf32> {tressel.state = "d"}) {
+  %0 = tressel.mul %g, %a : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %1 = tressel.add %g, %b : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %2 = tressel.sub %g, %c : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %3 = tressel.sum %2 {axis = array<i64: 0>, keepdims = true} : (tensor<64xf32>) -> tensor<1xf32>
+  %4 = tressel.mul %2, %3 : (tensor<64xf32>, tensor<1xf32>) -> tensor<64xf32>
+  %5 = tressel.exp %d : (tensor<1048576xf32>) -> tensor<1048576xf32>
+  return %4, %0, %1, %2, %5 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<1048576xf32>
+}

@@ -49,6 +49,7 @@ public:
     passes::Bid bid;
     bid.seconds = secondsOf(candidate, kFlopsPerSecond);
     bid.range = domain.empty() ? 1 : std::max<int64_t>(dim::hint(domain.front()), 1);
+    bid.joins = llvm::all_of(forms, [](const op::LoopForm &form) { return form.combine == op::Combine::None; });
     return bid;
   }
 

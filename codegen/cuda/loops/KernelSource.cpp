@@ -1,10 +1,12 @@
 #include "codegen/cuda/loops/KernelSource.h"
 
-#include "codegen/loops/FromGraph.h"
-#include "codegen/cuda/loops/Kernel.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
+#include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/loops/Loops.h"
 #include "codegen/cuda/loops/Root.h"
+#include "codegen/loops/FromGraph.h"
+#include "codegen/loops/KernelParts.h"
 #include "ir/graph/Graph.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Error.h"
@@ -76,13 +78,16 @@ std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch) {
   auto graph = kernelGraphOf(body.ops, body.inputs, body.results);
   if (!graph)
     return std::nullopt;
-  auto plan = buildLoopPlan(*graph);
-  if (!plan)
+  auto parts = planParts(*graph);
+  if (!parts)
     return std::nullopt;
+  const auto numBuffers = static_cast<int>(body.inputs.size() + body.results.size());
+  if (parts->size() > 1)
+    return makePartsKernel(body.symbol, *parts, numBuffers, arch);
   KernelSignature signature;
   signature.symbol = body.symbol;
   signature.symbols = body.symbols;
-  return makeLoopKernel(*plan, signature, static_cast<int>(body.inputs.size() + body.results.size()), arch);
+  return makeLoopKernel(parts->front().plan, signature, numBuffers, arch);
 }
 
 double Root::flops() const {

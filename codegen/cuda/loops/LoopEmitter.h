@@ -12,7 +12,8 @@ public:
   LoopEmitter(llvm::Function &function, const LoopPlan &plan, const GpuSchedule &schedule,
               const KernelSignature &signature, int numBuffers)
       : PlanEmitter(function, plan), s_(schedule), signature_(signature), numBuffers_(numBuffers) {}
-  void run();
+  /// `isPart`: the function has the number of the block, an i32, as a further parameter behind the status.
+  void run(bool isPart = false);
 
 private:
   using Place = ScalarEmitter::Place; ///< of a reduction's part; no index but for ArgMax and ArgMin

@@ -304,7 +304,7 @@ void LoopEmitter::emitPoints() {
   });
 }
 
-void LoopEmitter::run() {
+void LoopEmitter::run(bool isPart) {
   constexpr double slack = 1 << 20; // numbers of points and of reduced indices run beyond the last by less
   double points = 1, reduced = 1;
   for (size_t d = 0; d < plan_.dims.size(); ++d)
@@ -317,10 +317,11 @@ void LoopEmitter::run() {
   for (size_t i = 0; i < plan_.buffers.size(); ++i)
     buffers_.push_back(
         function_.getArg(static_cast<unsigned>(signature_.operands.empty() ? i : signature_.operands[i])));
-  status_ = function_.getArg(static_cast<unsigned>(function_.arg_size() - 1));
+  status_ = function_.getArg(static_cast<unsigned>(function_.arg_size() - (isPart ? 2 : 1)));
   b_.SetInsertPoint(body);
   thread_ = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  block_ = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+  block_ = isPart ? static_cast<Value *>(function_.getArg(static_cast<unsigned>(function_.arg_size() - 1)))
+                  : b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
   if (s_.tileDim >= 0)
     emitTiles();
   else

@@ -2,8 +2,11 @@
 // transposes, gathers. The plans are those of the CPU (codegen/loops/LoopPlan.h), and so are the scalar functions.
 #pragma once
 
-#include "codegen/loops/KernelSignature.h"
 #include "codegen/cuda/loops/Kernel.h"
+#include "codegen/loops/KernelParts.h"
+#include "codegen/loops/KernelSignature.h"
+
+#include <optional>
 
 namespace tressel::codegen::cuda {
 
@@ -18,6 +21,11 @@ struct LoopTuning {
 /// `signature.rows` is not used. Every plan has a kernel.
 Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, int numBuffers, const Arch &arch,
                       const LoopTuning &tuning = {});
+
+/// A kernel of several nests, of known sizes. Nothing if the threads of a block wait for each other in one of them, as
+/// they do for sums.
+std::optional<Kernel> makePartsKernel(const std::string &symbol, const std::vector<KernelPart> &parts, int numBuffers,
+                                      const Arch &arch);
 
 /// What a kernel of the device library does with each element of its result:
 ///

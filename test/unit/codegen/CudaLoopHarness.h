@@ -36,6 +36,25 @@ public:
     make(plan, tuning, std::move(symbols), arch);
   }
 
+  /// All nests of a graph as one kernel.
+  static GpuKernel ofParts(const Graph &graph, std::string_view arch = "sm_90") {
+    GpuKernel k;
+    const auto parts = planParts(graph);
+    const cuda::Target target(cuda::findArch(tressel::test::runnableArch(arch)));
+    auto kernel = parts ? cuda::makePartsKernel(
+                              "k", *parts, static_cast<int>(graph.inputs.size() + graph.results.size()), target.arch())
+                        : std::nullopt;
+    if (!kernel) {
+      ADD_FAILURE() << "no kernel of several nests";
+      return k;
+    }
+    for (int32_t r : graph.results)
+      k.resultTypes.push_back(graph.types[static_cast<size_t>(r)]);
+    k.kernel = std::move(*kernel);
+    k.compile(target);
+    return k;
+  }
+
   /// PTX of the same kernel.
   std::string ptx(std::string_view arch = "sm_90", const cuda::LoopTuning &tuning = {}) const {
     const cuda::Target target(cuda::findArch(arch));
@@ -96,11 +115,15 @@ public:
   bool aligned = true;
 
 private:
+  GpuKernel() = default;
   void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<Size> symbols, std::string_view arch) {
     plan = of, aligned = tuning.aligned;
     signature = {"k", {}, {}, std::move(symbols)};
     const cuda::Target target(cuda::findArch(tressel::test::runnableArch(arch)));
     kernel = cuda::makeLoopKernel(plan, signature, static_cast<int>(plan.buffers.size()), target.arch(), tuning);
+    compile(target);
+  }
+  void compile(const cuda::Target &target) {
     module = std::make_unique<llvm::Module>("kernels", *context);
     kernel.emit(*module);
     target.optimize(*module);

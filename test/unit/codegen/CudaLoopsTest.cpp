@@ -86,6 +86,30 @@ std::vector<double> layerNormOf(Data &x, Data &scale, Data &bias, int64_t rows, 
   return want;
 }
 
+TEST(CudaLoops, SeveralNestsInPlace) {
+  const std::vector<int64_t> sizes{5, 3000, 1, 5, 64, 4099};
+  Graph g;
+  const int rate = g.input({f32, {1}});
+  std::vector<Data> inputs{randomFloats({1}, 1)};
+  std::vector<std::pair<size_t, size_t>> shared;
+  for (int64_t n : sizes) {
+    const int p = g.input({f32, {n}}), grad = g.input({f32, {n}});
+    shared.emplace_back(g.results.size(), inputs.size());
+    g.results.push_back(g.binary(ScalarOp::Sub, p, g.binary(ScalarOp::Mul, grad, rate, {n}), {n}));
+    inputs.push_back(randomFloats({n}, uint32_t(n))), inputs.push_back(randomFloats({n}, uint32_t(n + 1)));
+  }
+  const GpuKernel k = GpuKernel::ofParts(g);
+  std::vector<Data *> pointers;
+  for (Data &input : inputs)
+    pointers.push_back(&input);
+  std::vector<Data> got = k.run(pointers, {}, 0, shared);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    for (int64_t j = 0; j < sizes[i]; ++j)
+      ASSERT_NEAR(got[i].as<float>()[j],
+                  inputs[2 * i + 1].as<float>()[j] - inputs[0].as<float>()[0] * inputs[2 * i + 2].as<float>()[j], 1e-6)
+          << "nest " << i << " element " << j;
+}
+
 TEST(CudaLoops, ElementwiseOfAnySize) {
   for (int64_t n : {0, 1, 2, 31, 32, 33, 127, 1000, 1001, 1023, 4099})
     for (int vector : {0, 1, 2, 4, 8})
