@@ -104,7 +104,7 @@ Dropout::Dropout(double rate, std::vector<int64_t> broadcast_axes)
 Tensor Dropout::forward(Tensor x) const {
   if (!training() || rate_ == 0)
     return x;
-  std::vector<int64_t> shape(x.type().shape.begin(), x.type().shape.end());
+  std::vector<Size> shape(x.type().shape.begin(), x.type().shape.end());
   for (int64_t axis : axes_) {
     if (axis < 0 || axis >= x.rank())
       tressel::detail::fail<ShapeError>(

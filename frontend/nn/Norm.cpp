@@ -32,25 +32,29 @@ BatchNorm::BatchNorm(BatchNormOptions options)
 
 Tensor BatchNorm::normalizeBatch(const Tensor &x) const {
   std::vector<int64_t> axes;
-  int64_t count = 1;
+  Dim count = 1;
   for (int i = 0; i < x.rank(); ++i)
     if (i != 1) {
       axes.push_back(i);
-      count *= x.dim(i);
+      count = count * x.dim(i);
     }
-  if (count < 2)
+  if (count.is_static() && count < 2)
     tressel::detail::fail<ShapeError>(
         "a batch " + x.type().str() + " has one element per channel, which has no variance",
         tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "BatchNorm",
         "train with larger batches, or freeze() the module");
   const Tensor centre = mean(x, axes), centred = x - besideChannels(x, centre);
   const Tensor variance = mean(square(centred), axes);
-  const double share = options_.momentum, unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+  const double share = options_.momentum;
+  // A batch of any size may have one element, which moves the variance towards 0.
+  const Tensor unbiased =
+      count.is_static() ? variance * (static_cast<double>(int64_t(count)) / static_cast<double>(int64_t(count) - 1))
+                        : variance * (cast(count, x.dtype()) / cast(max(count - 1, 1), x.dtype()));
   const auto move = [share](const Parameter &running, const Tensor &now) { // it keeps its type
     running.assign(running.value() * (1 - share) + cast(now * share, running.dtype()));
   };
   move(mean_, centre);
-  move(variance_, variance * unbiased);
+  move(variance_, unbiased);
   return centred * besideChannels(x, rsqrt(variance + options_.epsilon));
 }
 

@@ -147,4 +147,29 @@ TEST(LayersTrain, GradientsByDataInBothOrders) {
 }
 
 } // namespace
+TEST(LayersTrain, DropoutAndBatchNormOfAnyBatch) {
+  nn::Sequential net{nn::Dense(16, relu), nn::Dropout(0.5), nn::BatchNorm(), nn::Dense(3)};
+  net.initialize({{f32, {"batch", 6}}}, 1);
+  net.hybridize();
+  TrainScope train;
+  for (int64_t batch : {8, 8, 5, 2, 7})
+    EXPECT_EQ(net(rng::normal({batch, 6}, 1)).shape(), (Shape{batch, 3}));
+  EXPECT_LE(net.stats().traces, 2U);
+}
+
+TEST(LayersTrain, RunningVarianceOfAnyBatch) {
+  auto train = [](bool dynamic) {
+    nn::BatchNorm norm;
+    norm.initialize({{f32, {"batch", 3}}}, 1);
+    auto f = jit([norm](Tensor x) { return norm(x); }, {.infer_dynamic = dynamic});
+    const TrainScope scope;
+    for (int64_t batch : {8, 8, 5, 2, 7})
+      f(rng::normal({batch, 3}, static_cast<uint64_t>(batch)));
+    return norm.buffers()[1].second.value().to_vector<float>();
+  };
+  const std::vector<float> any = train(true), each = train(false);
+  for (size_t i = 0; i < any.size(); ++i)
+    EXPECT_NEAR(any[i], each[i], 1e-5);
+}
+
 } // namespace tressel
