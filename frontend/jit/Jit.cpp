@@ -132,7 +132,8 @@ JitCore::~JitCore() {
 /// Finds the op behind a NaN or an infinity, which need not reach what the call gave: runs the function again, op by
 /// op, from the Variables' values of before. `had` are those, in the order of Traced::updated.
 static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &args, TraceBody &body,
-                    std::span<const Tensor> had, std::span<const Tensor> results, const std::source_location &where) {
+                    std::span<const Tensor> had, std::span<const Tensor> results, uint64_t number,
+                    const std::source_location &where) {
   std::vector<Tensor> have;
   for (const auto &variable : entry.traced.updated)
     have.push_back(variable->get(toLoc(where)));
@@ -153,6 +154,13 @@ static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &
     DisableJit opByOp;
     finite = allFinite(body.run(inputs, nullptr));
     assign(have);
+  } catch (const RuntimeError &error) {
+    assign(have);
+    throw RuntimeError({.message = error.message() + " (call " + std::to_string(number) + " of '" + options.name + "')",
+                        .where = error.where(),
+                        .op = error.op(),
+                        .hint = error.hint(),
+                        .trace = error.trace()});
   } catch (...) {
     assign(have);
     throw;
@@ -233,7 +241,8 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
     return prototype;
   }
   checkLeaves(args, impl_->options, where);
-  std::shared_ptr<JitEntry> entry = impl_->entryFor(args, body, where).entry;
+  const Found found = impl_->entryFor(args, body, where);
+  const std::shared_ptr<JitEntry> &entry = found.entry;
   if (!entry) { // each op is checked as it runs
     results = impl_->runImperatively(*this, args, body, &prototype, where);
     return prototype;
@@ -246,7 +255,7 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
     for (const TraceResult &r : entry->traced.results)
       results.push_back(run.get(r));
   }
-  findNan(impl_->options, *entry, args, body, before, results, where);
+  findNan(impl_->options, *entry, args, body, before, results, found.calls, where);
   return entry->prototype;
 }
 
