@@ -57,7 +57,11 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
   let description = !strconcat("    -(target * log(x) + (1 - target) * log(1 - x)), with logarithms not below -100.\n", regressionRules);
   let decomposition = [{
     Expr p = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), least = Expr::scalar(-100, p.dtype());
-    Expr loss = t * maximum(log(p), least) + (1 - t) * maximum(log1p(negative(p)), least);
+    // Where a logarithm is not below -100 its argument is another, so that its slope, which is infinite there, counts for nothing.
+    Expr none = less_equal(abs(p), Expr::scalar(std::exp(-100.0), p.dtype())), all = equal(p, Expr::scalar(1, p.dtype()));
+    Expr logP = where(none, least, log(where(none, Expr::scalar(1, p.dtype()), p)));
+    Expr logQ = where(all, least, log1p(where(all, Expr::scalar(0, p.dtype()), negative(p))));
+    Expr loss = t * logP + (1 - t) * logQ;
     return cast(reduceLoss(negative(loss), reduction), resultType(0).dtype);
   }];
   let domains = ["0.1, 0.9", "0, 1"];

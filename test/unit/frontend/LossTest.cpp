@@ -245,4 +245,24 @@ TEST(Losses, ALabelOutsideTheClassesFails) {
   EXPECT_NEAR(nll_loss(w, tensor({7, 1}, i64), "mean", 7).item<float>(), -1, 1e-6f);
 }
 
+/// The loss of what a sigmoid saturates is bounded, and so is its gradient.
+TEST(Loss, BinaryCrossEntropyOfCertainPredictions) {
+  for (const DType type : {f32, f64})
+    for (const bool compiled : {false, true}) {
+      const auto gradient = [](Tensor p) {
+        return grad(
+            [&] {
+              return bce_loss(p, tensor({1.0f, 0.0f, 1.0f, 0.0f, 1.0f}), "sum");
+            },
+            std::vector<Tensor>{p})[0];
+      };
+      const Tensor p = cast(tensor({1.0f, 0.0f, 0.0f, 1.0f, 0.5f}), type);
+      const std::vector<double> got = cast(compiled ? jit(gradient)(p) : gradient(p), f64).to_vector<double>();
+      EXPECT_EQ(got, (std::vector<double>{-1, 1, 0, 0, -2}));
+      EXPECT_NEAR(cast(bce_loss(p, cast(tensor({1.0f, 0.0f, 1.0f, 0.0f, 1.0f}), type), "sum"), f64).item<double>(),
+                  200 + std::log(2.0), 1e-4);
+    }
+  EXPECT_TRUE(std::isnan(bce_loss(tensor({-0.5f}), tensor({1.0f})).item<float>()));
+}
+
 } // namespace
