@@ -31,6 +31,9 @@ const std::vector<Model> &models() {
 
 std::function<void(const KernelCost &, std::span<const double>)> costObserver;
 
+/// Results that must not depend on what was measured must not depend on how many threads there are either, which decide
+/// what is cheapest.
+static constexpr int kTypicalThreads = 2;
 /// Typical, all threads.
 static thread_local std::pair<bool, bool> scope;
 CostScope::CostScope(bool typical, bool allThreads) : before_(scope) { scope = {typical, allThreads}; }
@@ -42,7 +45,7 @@ const runtime::DeviceModel &hostCpuModel() {
     const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     for (int threads : {0, processors}) {
       (*all)[0][threads > 0] = runtime::hostMachine(threads).devices.front();
-      (*all)[1][threads > 0] = runtime::typicalHostMachine(threads).devices.front();
+      (*all)[1][threads > 0] = runtime::typicalHostMachine(kTypicalThreads).devices.front();
     }
     return all;
   }();

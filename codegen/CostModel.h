@@ -16,8 +16,9 @@ namespace tressel::codegen {
 
 /// The processor that compiled code runs on, as runtime::hostMachine describes it, or as the CostScope of this thread says.
 const runtime::DeviceModel &hostCpuModel();
-/// What bids of this thread go by while it lives. `typical`: runtime::typicalHostMachine, and no corrections, for results that must not depend on
-/// what was measured. `allThreads`: all processors of the machine, whatever this process's pool has, for packages.
+/// What bids of this thread go by while it lives. `typical`: runtime::typicalHostMachine with two threads, and no
+/// corrections, for results that must depend neither on what was measured nor on how many threads there are.
+/// `allThreads`: all processors of the machine, whatever this process's pool has, for packages.
 class CostScope {
 public:
   CostScope(bool typical, bool allThreads);
