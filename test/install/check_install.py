@@ -104,6 +104,11 @@ def main():
         # Training: its files are by a library that is opened for them.
         run(build / "bin/export_training", folder / "spiral.tsl")
         states = folder / "spiral.safetensors"
+        shown = run(build / "bin/tressel", "inspect", folder / "spiral.tsl", "--function", "predict")
+        assert "step predict" in shown and "scores: f32[batch, 2]" in shown, shown
+        assert "scores: f32[3, 2]" in run(build / "bin/tressel", "run", folder / "spiral.tsl", "--function", "predict", "--random-inputs", "1", "--dim", "batch=3")
+        bad = subprocess.run([build / "bin/tressel", "run", folder / "spiral.tsl", "--function", "predictt"], capture_output=True, text=True)
+        assert bad.returncode == 2 and "has no function 'predictt'; it has: step, predict" in bad.stderr, bad.stderr
         assert "begins after 0 steps" in run(consumer / "train_c", folder / "spiral.tsl", states, "50", env=clean)
         assert "goes on after 50 steps" in run(consumer / "train_c", folder / "spiral.tsl", states, "50", env=clean)
         for file in lib.glob("libtressel_states.so*"):

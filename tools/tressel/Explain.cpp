@@ -23,6 +23,8 @@ int explainCommand(const ExplainArgs &args) {
   machine.history = historyFrom(args.useHistory, machine.name);
   runtime::Schedule schedule;
   runtime::Decisions decisions;
+  if (!args.function.empty() && !args.model.ends_with(".tsl"))
+    throw UsageError("--function chooses among those of a package, and " + args.model + " is none");
   if (args.model.ends_with(".tsl")) {
     if (!args.useHistory.empty())
       throw UsageError(
@@ -32,7 +34,7 @@ int explainCommand(const ExplainArgs &args) {
                    {"--keep-subnormals", args.keepSubnormals},
                    {"--memory-budget", args.memoryBudget.isBound()},
                    {"--autocast", args.autocast.has_value()}});
-    schedule = describePackage(args.model).schedule;
+    schedule = describePackage(args.model, args.function).schedule;
     if (runtime::needsGpu(schedule) && !target.hasAccelerators)
       throw UsageError(args.model + ": is for a machine with GPUs: name one, as in --device sim:h100");
   } else {

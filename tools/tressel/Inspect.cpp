@@ -118,7 +118,7 @@ static Port portOf(const std::string &name, const TensorType &type) {
 }
 
 static int inspectPackage(const InspectArgs &args) {
-  PackageInfo info = describePackage(args.file);
+  PackageInfo info = describePackage(args.file, args.function);
   const runtime::Schedule &s = info.schedule;
   std::vector<Port> inputs, outputs, states;
   for (const auto &v : s.inputs)
@@ -137,6 +137,7 @@ static int inspectPackage(const InspectArgs &args) {
     ++providers[k.provider], flushing += k.floats == runtime::FloatMode::Flush, keeping += k.floats == runtime::FloatMode::Keep;
   if (args.json) {
     json j{{"schema", 1}, {"file", args.file}, {"format", "package"}};
+    j["functions"] = info.functions;
     j["inputs"] = portsJson(inputs);
     j["outputs"] = portsJson(outputs);
     j["states"] = portsJson(states);
@@ -156,6 +157,13 @@ static int inspectPackage(const InspectArgs &args) {
     return kOk;
   }
   std::printf("%s: package, %s of weights\n", args.file.c_str(), humanBytes(info.weightBytes).c_str());
+  if (info.functions.size() > 1) {
+    std::printf("functions, of which '%s' is shown (--function)\n ",
+                harmless(args.function.empty() ? info.functions.front() : args.function).c_str());
+    for (const std::string &function : info.functions)
+      std::printf(" %s", harmless(function).c_str());
+    std::printf("\n");
+  }
   printPorts("inputs", inputs);
   printPorts("outputs", outputs);
   printPorts("states", states);
@@ -175,7 +183,11 @@ static int inspectPackage(const InspectArgs &args) {
 }
 
 int inspectCommand(const InspectArgs &args) {
-  return args.file.ends_with(".tsl") ? inspectPackage(args) : inspectModel(args);
+  if (args.file.ends_with(".tsl"))
+    return inspectPackage(args);
+  if (!args.function.empty())
+    throw UsageError("--function chooses among those of a package, and " + args.file + " is none");
+  return inspectModel(args);
 }
 
 int devicesCommand(bool asJson) {

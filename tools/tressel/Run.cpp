@@ -201,7 +201,7 @@ private:
     if (machine_)
       executor_.emplace(program_.executable, machine_);
     else if (package)
-      context_.emplace(program_.package->context());
+      context_.emplace(program_.package->context({}, program_.function));
     else
       context_.emplace(program_.executable);
   }
@@ -442,6 +442,8 @@ void checkArguments(const RunArgs &args) {
   checkTolerances(args.rtol, args.atol);
   if (!args.timeline.empty())
     checkTimelineFile(args.timeline);
+  if (!isPackage(args) && !args.function.empty())
+    throw UsageError("--function chooses among those of a package, and " + args.model + " is none");
   if (isPackage(args) && !(args.history + args.useHistory).empty())
     throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that "
                      "it was made of");
@@ -474,7 +476,7 @@ std::vector<Given> givenBy(const std::vector<std::string> &options, const char *
 Runnable load(const RunArgs &args, runtime::Machine *machine, const std::shared_ptr<const runtime::KernelHistory> &history,
               const std::vector<Given> &given, std::map<std::string, int64_t> &dims) {
   if (isPackage(args)) {
-    Runnable program = loadPackage(args.model, machine);
+    Runnable program = loadPackage(args.model, machine, args.function);
     if (!dims.empty() && program.schedule().dims.empty())
       throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
     return program;

@@ -55,11 +55,23 @@ Runnable compileModel(const CompileRequest &request) {
   return ready;
 }
 
-Runnable loadPackage(const std::string &path, const runtime::Machine *machine) {
+/// Throws UsageError for one that the package does not have.
+static void checkFunction(const runtime::Package &package, const std::string &path, const std::string &function) {
+  const std::vector<std::string> functions = package.functions();
+  if (function.empty() || std::ranges::find(functions, function) != functions.end())
+    return;
+  std::string known;
+  for (const std::string &each : functions)
+    known += (known.empty() ? "" : ", ") + each;
+  throw UsageError(path + ": has no function '" + function + "'; it has: " + known);
+}
+
+Runnable loadPackage(const std::string &path, const runtime::Machine *machine, const std::string &function) {
   runtime::Package package = runtime::Package::open(path);
-  checkMemory(package.schedule());
+  checkFunction(package, path, function);
+  checkMemory(package.schedule(function));
   runtime::ProgramCode gpuCode;
-  if (runtime::needsGpu(package.schedule())) {
+  if (runtime::needsGpu(package.schedule(function))) {
     std::vector<runtime::GpuCode> codes = runtime::gpuCodeOf(package);
     if (machine && runtime::runsGpuCode(*machine)) {
       gpuCode.gpu = std::make_shared<std::vector<runtime::GpuCode>>(std::move(codes));
@@ -71,7 +83,7 @@ Runnable loadPackage(const std::string &path, const runtime::Machine *machine) {
                            "model that it was made of, with --device sim:h100 --gpu sm_90, emulates them");
     }
   }
-  for (const runtime::KernelDesc &kernel : package.schedule().kernels)
+  for (const runtime::KernelDesc &kernel : package.schedule(function).kernels)
     if (kernel.target == runtime::KernelTarget::HostLibrary && !runtime::findKernelProvider(kernel.provider)) {
       try {
         compiler(); // brings the kernels of libraries that it links
@@ -80,16 +92,19 @@ Runnable loadPackage(const std::string &path, const runtime::Machine *machine) {
       break;
     }
   Runnable ready;
-  ready.executable = package.executable("", runtime::hostCpuLevel(), gpuCode);
+  ready.executable = package.executable(function, runtime::hostCpuLevel(), gpuCode);
+  ready.function = function;
   ready.package = std::move(package);
   return ready;
 }
 
-PackageInfo describePackage(const std::string &path) {
+PackageInfo describePackage(const std::string &path, const std::string &function) {
   runtime::Package package = runtime::Package::open(path);
+  checkFunction(package, path, function);
   package.check();
   PackageInfo info;
-  info.schedule = package.schedule();
+  info.schedule = package.schedule(function);
+  info.functions = package.functions();
   for (runtime::CpuLevel level : package.levels())
     info.cpuLevels.emplace_back(runtime::nameOf(level));
   info.weightBytes = package.constantBytes();

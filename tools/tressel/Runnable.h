@@ -17,6 +17,7 @@ namespace tressel::tool {
 struct Runnable {
   std::shared_ptr<const runtime::Executable> executable;
   std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
+  std::string function;                    ///< of the package; empty: its first
   std::vector<AssumedDim> assumed;
   double compileSeconds = 0; ///< 0 for a package
   const runtime::Schedule &schedule() const { return executable->schedule(); }
@@ -28,8 +29,9 @@ CompiledModel compileWithProgress(CompileRequest request);
 std::string kernelCounts(const CompiledModel &program);
 /// Compiles `request`, a model.
 Runnable compileModel(const CompileRequest &request);
-/// Loads a .tsl file, to run on a machine; null: the processor.
-Runnable loadPackage(const std::string &path, const runtime::Machine *machine = nullptr);
+/// Loads a function of a .tsl file (empty: the first), to run on a machine; null: the processor.
+Runnable loadPackage(const std::string &path, const runtime::Machine *machine = nullptr,
+                     const std::string &function = "");
 
 /// A .tsl file without mapping its code.
 struct PackageInfo {
@@ -37,8 +39,9 @@ struct PackageInfo {
   std::vector<std::string> cpuLevels; ///< of the code it holds
   std::vector<runtime::GpuCode> gpu;
   int64_t weightBytes = 0;
+  std::vector<std::string> functions;
 };
-PackageInfo describePackage(const std::string &path);
+PackageInfo describePackage(const std::string &path, const std::string &function = "");
 /// A .tsl file; its pieces lie in the programs and in `storage` too.
 runtime::PackageFile packageFile(std::span<const CompiledModel> levels, std::vector<std::vector<std::byte>> &storage);
 

@@ -110,7 +110,7 @@ struct CompileArgs {
        measure = false, winograd = false, keepSubnormals = false, verifyEach = false;
 };
 struct RunArgs {
-  std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory;
+  std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory, function;
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, inputs, dims, expect, libraries;
@@ -127,7 +127,7 @@ struct BisectArgs {
   bool noLibrary = false, keepSubnormals = false;
 };
 struct InspectArgs {
-  std::string file;
+  std::string file, function;
   bool json = false;
 };
 int compileCommand(const CompileArgs &args);
@@ -141,7 +141,7 @@ struct CacheArgs {
 };
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
-  std::string model, device = "cpu", timeline, useHistory;
+  std::string model, device = "cpu", timeline, useHistory, function;
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, dims, libraries;

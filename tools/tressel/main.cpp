@@ -184,9 +184,12 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->footer(kCompileExamples);
 }
 
+constexpr const char *kFunctionHelp = "which function of a package that has several; else its first";
+
 void addRun(CLI::App &app, RunArgs &a) {
   auto *c = app.add_subcommand("run", "Run a model or a package");
   c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
+  c->add_option("--function", a.function, kFunctionHelp);
   c->add_option("--input", a.inputs, "[NAME=]FILE with the value of an input: .npy, .npz or ONNX's .pb (repeatable)");
   c->add_option("--random-inputs", a.randomSeed, "fill the inputs that are not given with random numbers from SEED")
       ->type_name("SEED")
@@ -252,6 +255,7 @@ void addBisect(CLI::App &app, BisectArgs &a) {
 void addExplain(CLI::App &app, ExplainArgs &a) {
   auto *c = app.add_subcommand("explain", "Predict a step: how long it takes, what bounds it, and what would help");
   c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
+  c->add_option("--function", a.function, kFunctionHelp);
   c->add_option("--device", a.device,
                 "the machine: cpu (this one); cuda, with --gpu; sim:NAME (2gpu-pcie3, h100, h200, dgx-h100, cluster-10gbe, ...) or sim:FILE.json")
       ->capture_default_str();
@@ -318,6 +322,7 @@ int run(int argc, char **argv) {
   addBisect(app, bisect);
   auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
   i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
+  i->add_option("--function", inspect.function, kFunctionHelp);
   i->add_flag("--json", inspect.json, "print one JSON object");
   addCache(app, cache);
   auto *d = app.add_subcommand("devices", "List the devices that programs can run on");
