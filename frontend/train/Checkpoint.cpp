@@ -49,6 +49,22 @@ StatePart::StatePart(optim::Optimizer optimizer) : description_(optimizer.descri
 StatePart::StatePart(optim::LossScale scale) {
   variables_ = [scale] { return scale.states(); };
 }
+StatePart::StatePart(optim::Plateau plateau) {
+  save_ = [plateau] { return plateau.state(); };
+  load_ = [plateau](const Tensor &state, const std::source_location &where) { plateau.load_state(state, where); };
+}
+StatePart::StatePart(metrics::Mean metric) {
+  variables_ = [metric] { return metric.states(); };
+}
+StatePart::StatePart(metrics::Perplexity metric) {
+  variables_ = [metric] { return metric.states(); };
+}
+StatePart::StatePart(metrics::Accuracy metric) {
+  variables_ = [metric] { return metric.states(); };
+}
+StatePart::StatePart(metrics::Confusion metric) {
+  variables_ = [metric] { return metric.states(); };
+}
 StatePart::StatePart(optim::MovingAverage average) {
   variables_ = [average] { return average.states(); };
 }
@@ -215,15 +231,25 @@ void load_state(const std::string &path, const TrainingState &state, std::source
 struct PendingSave::Impl {
   std::source_location where;
   std::shared_future<void> end;
+  bool wasSeen = false;
   ~Impl() {
-    if (end.valid())
-      end.wait();
+    if (!end.valid() || wasSeen)
+      return;
+    try {
+      end.get();
+    } catch (const std::exception &error) { // as with other failures: lost without a word is what it must not be
+      std::fprintf(stderr, "tressel: a failure that nobody waited for: %s: save_state_async: %s\n",
+                   detail::toLoc(where).str().c_str(), error.what());
+    }
   }
 };
 
 void PendingSave::wait() {
   if (const std::shared_ptr<Impl> impl = std::exchange(impl_, nullptr))
-    io::atLine(impl->where, "save_state_async", [&] { impl->end.get(); });
+    io::atLine(impl->where, "save_state_async", [&] {
+      impl->wasSeen = true;
+      impl->end.get();
+    });
 }
 bool PendingSave::done() const { return !impl_ || impl_->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
 

@@ -150,7 +150,13 @@ struct Optimizer::Impl {
       std::vector<Tensor> slots;
       for (const Variable &slot : entry.slots)
         slots.push_back(slot.value(where));
-      Update update{.parameter = (entry.copy ? *entry.copy : entry.parameter).value(where),
+      // The copy has more digits than the parameter, unless that was assigned anew meanwhile: loaded, say.
+      Tensor before = entry.parameter.value(where);
+      if (entry.copy) {
+        const Tensor exact = entry.copy->value(where);
+        before = tressel::where(cast(exact, before.dtype()) == before, exact, cast(before, entry.type));
+      }
+      Update update{.parameter = before,
                     .gradient = cast(gradients[i], entry.type),
                     .slots = slots,
                     .rate = cast(rateOf(entry, base, where), entry.type),
@@ -295,16 +301,39 @@ int64_t Optimizer::steps(std::source_location where) const { return impl_->rate-
 const NamedVariables &Optimizer::parameters() const { return impl_->parameters; }
 const NamedVariables &Optimizer::states() const { return impl_->states; }
 
+/// " groups: [*.bias] weight_decay 0; [head.*] lr_scale 2".
+static std::string describe(const std::vector<Group> &groups) {
+  std::string all;
+  for (const Group &group : groups) {
+    all += all.empty() ? ", groups: [" : "; [";
+    for (size_t i = 0; i < group.match.size(); ++i)
+      all += (i ? " " : "") + group.match[i];
+    all += "]" + (group.lr ? std::string(" with a schedule of its own") : std::string());
+    if (group.lr_scale != 1)
+      all += " lr_scale " + text(group.lr_scale);
+    if (group.weight_decay)
+      all += " weight_decay " + text(*group.weight_decay);
+  }
+  return all;
+}
+
 std::string Optimizer::description() const {
   std::string all = impl_->rule.name + "(";
   for (const auto &[name, value] : impl_->rule.options)
     all += name + " " + text(value) + ", ";
-  return all + "weight_decay " + text(impl_->common.weight_decay) + ", accumulate " + std::to_string(impl_->common.accumulate) + ")";
+  return all + "weight_decay " + text(impl_->common.weight_decay) + ", accumulate " +
+         std::to_string(impl_->common.accumulate) + describe(impl_->common.groups) + ")";
 }
 
 //--- Beside them ----------------------------------------------------------------------------------------------------------
 
-Plateau::Plateau(Optimizer optimizer, PlateauOptions options, std::source_location where) : optimizer_(std::move(optimizer)), options_(options) {
+struct Plateau::State {
+  std::optional<double> best;
+  int64_t since = 0; ///< observations without an improvement
+};
+
+Plateau::Plateau(Optimizer optimizer, PlateauOptions options, std::source_location where)
+    : optimizer_(std::move(optimizer)), options_(options), state_(std::make_shared<State>()) {
   checkRate(options.factor, "Plateau", where);
   checkRate(options.min_rate, "Plateau", where);
   if (options.patience < 0 || !(options.threshold >= 0))
@@ -312,15 +341,16 @@ Plateau::Plateau(Optimizer optimizer, PlateauOptions options, std::source_locati
 }
 
 bool Plateau::observe(double figure, std::source_location where) {
-  const double least = options_.threshold * std::abs(best_.value_or(0));
-  if (!std::isnan(figure) && (!best_ || (options_.higher_is_better ? figure > *best_ + least : figure < *best_ - least))) {
-    best_ = figure;
-    since_ = 0;
+  auto &[best, since] = *state_;
+  const double least = options_.threshold * std::abs(best.value_or(0));
+  if (!std::isnan(figure) && (!best || (options_.higher_is_better ? figure > *best + least : figure < *best - least))) {
+    best = figure;
+    since = 0;
     return false;
   }
-  if (++since_ <= options_.patience)
+  if (++since <= options_.patience)
     return false;
-  since_ = 0;
+  since = 0;
   const Variable *scale = nullptr;
   for (const auto &[name, variable] : optimizer_.states())
     if (name == "rate_scale")
@@ -331,6 +361,19 @@ bool Plateau::observe(double figure, std::source_location where) {
   const double factor = now > 0 ? std::max(options_.factor, options_.min_rate / now) : options_.factor;
   scale->assign(full({}, before * factor, f64, where), where);
   return true;
+}
+
+Tensor Plateau::state() const {
+  return tensor({state_->best.value_or(std::numeric_limits<double>::quiet_NaN()), static_cast<double>(state_->since)},
+                f64);
+}
+void Plateau::load_state(const Tensor &state, std::source_location where) const {
+  const std::vector<double> figures =
+      state.dtype() == f64 && state.type().shape == Shape{2} ? state.to_vector<double>(where) : std::vector<double>();
+  if (figures.empty() || !(figures[1] >= 0 && figures[1] <= 1e15))
+    throw InputError("holds no state of a Plateau, which is two f64: " + state.type().str());
+  state_->best = std::isnan(figures[0]) ? std::optional<double>() : figures[0];
+  state_->since = static_cast<int64_t>(figures[1]);
 }
 
 struct MovingAverage::Impl {

@@ -39,13 +39,18 @@ std::string clock(double seconds) {
 
 /// JSON has no infinity and no NaN: they are strings there.
 std::string json(double value) { return std::isfinite(value) ? format("%.9g", value) : "\"" + format("%g", value) + "\""; }
+std::string unicode(unsigned code) {
+  char buffer[8];
+  std::snprintf(buffer, sizeof buffer, "\\u%04x", code);
+  return buffer;
+}
 std::string quoted(const std::string &text) {
   std::string out = "\"";
   for (char c : text)
     if (c == '"' || c == '\\')
       (out += '\\') += c;
     else if (static_cast<unsigned char>(c) < 0x20)
-      out += format("\\u%04.0f", c);
+      out += unicode(static_cast<unsigned char>(c));
     else
       out += c;
   return out + '"';
@@ -53,7 +58,11 @@ std::string quoted(const std::string &text) {
 std::string escaped(const std::string &text) {
   std::string out;
   for (char c : text)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+    out += c == '<'                               ? "&lt;"
+           : c == '>'                             ? "&gt;"
+           : c == '&'                             ? "&amp;"
+           : static_cast<unsigned char>(c) < 0x20 ? " "
+                                                  : std::string(1, c);
   return out;
 }
 

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <tressel/loader.h>
+#include <tressel/metrics.h>
 #include <tressel/module.h>
 #include <tressel/optim.h>
 
@@ -34,10 +35,17 @@ public:
   StatePart(Variable variable);
   /// Parameters, buffers and random states.
   StatePart(nn::ModuleHandle module);
-  /// Moments, the number of steps, the rate. Loading throws for an optimizer of another kind or with other options.
+  /// Moments, the number of steps, an assigned rate. Loading throws for an optimizer of another kind, with other
+  /// options or groups. Schedules are code: the training that loads goes on by its own.
   StatePart(optim::Optimizer optimizer);
   StatePart(optim::MovingAverage average);
   StatePart(optim::LossScale scale);
+  StatePart(optim::Plateau plateau);
+  /// What it has gathered.
+  StatePart(metrics::Mean metric);
+  StatePart(metrics::Perplexity metric);
+  StatePart(metrics::Accuracy metric);
+  StatePart(metrics::Confusion metric);
   /// The position.
   template <typename S> StatePart(data::Loader<S> loader) {
     save_ = [loader] { return loader.state(); };
@@ -63,7 +71,8 @@ StateNames named_states(const TrainingState &state, std::source_location where =
 /// refuses: then the file of before is there still.
 void save_state(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
 
-/// A file that is being written. When it goes, it waits for the end.
+/// A file that is being written. When it goes, it waits for the end; a failure that nobody waited for is then a line on
+/// standard error.
 class PendingSave {
 public:
   PendingSave() = default;

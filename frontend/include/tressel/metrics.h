@@ -29,6 +29,9 @@ public:
   double value(std::source_location where = std::source_location::current()) const;
   void reset(std::source_location where = std::source_location::current()) const;
 
+  /// For checkpoints; so of the others.
+  NamedVariables states() const { return {{"sum", sum_}, {"count", count_}}; }
+
 private:
   Variable sum_, count_;
 };
@@ -40,6 +43,8 @@ public:
   void update(const Arg &losses) const { mean_.update(losses); }
   double value(std::source_location where = std::source_location::current()) const;
   void reset(std::source_location where = std::source_location::current()) const { mean_.reset(where); }
+
+  NamedVariables states() const { return mean_.states(); }
 
 private:
   Mean mean_;
@@ -53,6 +58,8 @@ public:
   void update(const Arg &scores, const Arg &labels) const;
   double value(std::source_location where = std::source_location::current()) const;
   void reset(std::source_location where = std::source_location::current()) const;
+
+  NamedVariables states() const { return {{"right", right_}, {"count", count_}}; }
 
 private:
   int64_t k_;
@@ -75,6 +82,8 @@ public:
   /// The mean of the classes' f1.
   double macro_f1(std::source_location where = std::source_location::current()) const;
   void reset(std::source_location where = std::source_location::current()) const;
+
+  NamedVariables states() const { return {{"counts", counts_}}; }
 
 private:
   std::vector<int64_t> counted(const std::source_location &where) const;

@@ -31,9 +31,6 @@
 
 namespace tressel {
 
-/// Parameters by path, as a module gives them.
-using NamedVariables = std::vector<std::pair<std::string, Variable>>;
-
 /// The square root of the sum of all squares, f32 or f64. Empty tensors are skipped, here and below.
 Tensor global_norm(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current());
 /// Scales the gradients so that their global norm is at most `max_norm`. Returns the norm from before, which tells whether
@@ -96,7 +93,7 @@ class Optimizer;
 /// `opt.lr`: what schedule and assignments make of the rate.
 class Rate {
 public:
-  /// In place of the schedule, from the next step on. Throws Error unless it is finite and not negative.
+  /// In place of the schedule, from the next step on. Throws Error unless it is finite and positive.
   void operator=(double rate) const { set(rate); }
   void set(double rate, std::source_location where = std::source_location::current()) const;
   /// Follows the schedule again.
@@ -284,18 +281,23 @@ struct PlateauOptions {
   bool higher_is_better = false;
   double min_rate = 0;
 };
-/// Lowers an optimizer's rate where a figure stops improving, whatever its schedule.
+/// Lowers an optimizer's rate where a figure stops improving, whatever its schedule. A handle; part of a training's
+/// state (checkpoint.h).
 class Plateau {
 public:
   explicit Plateau(Optimizer optimizer, PlateauOptions options = {}, std::source_location where = std::source_location::current());
   /// A loss or accuracy, once per epoch say. True when it lowered the rate. A NaN is no improvement.
   bool observe(double figure, std::source_location where = std::source_location::current());
+  /// The best figure and the observations since: f64[2].
+  Tensor state() const;
+  /// Throws InputError for what state() did not give.
+  void load_state(const Tensor &state, std::source_location where = std::source_location::current()) const;
 
 private:
+  struct State;
   Optimizer optimizer_;
   PlateauOptions options_;
-  std::optional<double> best_;
-  int64_t since_ = 0;
+  std::shared_ptr<State> state_;
 };
 
 /// Moving averages of parameters, which often do better than the last ones: average = decay * average + (1 - decay) *

@@ -15,6 +15,8 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tressel {
 
@@ -94,5 +96,8 @@ protected:
 
 /// Whether both are the same cell.
 inline bool same(const Variable &a, const Variable &b) { return a.impl() == b.impl(); }
+
+/// By name: parameters by path, as a module gives them, say.
+using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 
 } // namespace tressel

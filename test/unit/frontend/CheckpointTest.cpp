@@ -3,6 +3,7 @@
 
 #include <tressel/tressel.h>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
@@ -96,6 +97,55 @@ TEST(Checkpoint, TrainingGoesOnToTheSameBits) {
     second.run(6);
     EXPECT_EQ(second.values(), whole.values());
   }
+}
+
+TEST(Checkpoint, HoldsPlateausAndMetrics) {
+  const test::Folder folder;
+  const std::string path = folder / "state.safetensors";
+  struct Parts {
+    Variable w{full({}, 1.0), "w"};
+    optim::SGD opt{NamedVariables{{"w", w}}, {.lr = 0.1}};
+    optim::Plateau plateau{opt, {.factor = 0.5, .patience = 1}};
+    metrics::Accuracy accuracy;
+    metrics::Perplexity perplexity;
+    TrainingState state() const {
+      return {{"opt", opt}, {"plateau", plateau}, {"accuracy", accuracy}, {"perplexity", perplexity}};
+    }
+  } first, second;
+  first.plateau.observe(1);
+  first.plateau.observe(2);
+  first.accuracy.update(tensor({{1.0f, 0.0f}, {1.0f, 0.0f}}), tensor({0, 1}, i64));
+  first.perplexity.update(full({2}, 0.5));
+  save_state(path, first.state());
+  load_state(path, second.state());
+  EXPECT_TRUE(second.plateau.observe(1)); // the second without an improvement
+  EXPECT_DOUBLE_EQ(second.opt.lr.value(), 0.05);
+  EXPECT_EQ(second.accuracy.value(), 0.5);
+  EXPECT_NEAR(second.perplexity.value(), std::exp(0.5), 1e-6);
+}
+
+TEST(Checkpoint, ComparesGroups) {
+  const test::Folder folder;
+  const std::string path = folder / "state.safetensors";
+  Variable w(full({}, 1.0), "w");
+  const NamedVariables parameters{{"w", w}};
+  save_state(path, {{"opt", optim::SGD(parameters, {.lr = 0.1, .groups = {{.match = {"*"}, .weight_decay = 0.0}}})}});
+  EXPECT_EQ(messageOf([&] {
+              load_state(path, {{"opt", optim::SGD(parameters,
+                                                   {.lr = 0.2, .groups = {{.match = {"*"}, .weight_decay = 0.0}}})}});
+            }),
+            "nothing thrown");
+  const std::string message = messageOf([&] { load_state(path, {{"opt", optim::SGD(parameters, {.lr = 0.1})}}); });
+  EXPECT_NE(message.find("groups: [*] weight_decay 0"), std::string::npos) << message;
+}
+
+TEST(Checkpoint, SavesThatFailAreNotLost) {
+  testing::internal::CaptureStderr();
+  Variable w(full({}, 1.0), "w");
+  save_state_async("/no/such/folder/x", {{"w", w}});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("a failure that nobody waited for"), std::string::npos) << said;
+  EXPECT_NE(said.find("/no/such/folder"), std::string::npos) << said;
 }
 
 TEST(Checkpoint, HasTheNamesOfItsParts) {

@@ -76,6 +76,7 @@ TEST(Progress, WritesLinesRecordsAndCurves) {
     progress.step({{"loss", loss}});
     progress.step({{"loss", 0.25}, {"rate", 0.01}});
     progress.note({{"acc<uracy", 0.875}});
+    progress.note({{"a\nb\x1f", 1.0}});
     progress.step({{"loss", std::nan("")}});
   }
   ::close(fd);
@@ -87,6 +88,7 @@ TEST(Progress, WritesLinesRecordsAndCurves) {
   const std::string records = test::get(log);
   EXPECT_EQ(records.find("{\"step\": 1, \"seconds\": 0.0"), 0U) << records;
   EXPECT_NE(records.find("\"loss\": 0.25, \"rate\": 0.01}\n"), std::string::npos) << records;
+  EXPECT_NE(records.find("\"a\\u000ab\\u001f\": 1}\n"), std::string::npos) << records;
   EXPECT_NE(records.find("\"loss\": \"nan\"}\n"), std::string::npos) << records;
   const std::string svg = test::get(curve);
   EXPECT_NE(svg.find(">acc&lt;uracy<"), std::string::npos);

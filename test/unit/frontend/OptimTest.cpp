@@ -281,6 +281,15 @@ TEST(Optim, SmallUpdatesOfHalfPrecisionParametersAddUp) {
   EXPECT_EQ(cast(w.value(), f32).to_vector<float>()[0], 0.5f);
 }
 
+TEST(Optim, HalfPrecisionParametersThatAreAssignedAnewStay) {
+  Variable w(full({2}, 1.0, bf16), "w");
+  optim::SGD opt({{"w", w}}, {.lr = 0.25});
+  opt.update({full({2}, 1.0, bf16)});
+  w.assign(full({2}, 3.0, bf16)); // loaded, say: the copy in f32 is of before
+  opt.update({full({2}, 1.0, bf16)});
+  EXPECT_EQ(cast(w.value(), f32).to_vector<float>()[0], 2.75f);
+}
+
 TEST(Optim, Clipping) {
   std::vector<Tensor> grads{tensor({3.0f, 0.0f}), Tensor(), full({}, 4.0, f16)};
   EXPECT_FLOAT_EQ(clip_by_global_norm(grads, 10).item<float>(), 5);

@@ -11,11 +11,12 @@ namespace tressel {
 class MemoryBudget {
 public:
   constexpr MemoryBudget() = default; ///< no bound
-  constexpr MemoryBudget(int64_t bytes) : bytes_(bytes) {}
-  /// Of what the same program takes without a bound, from 0 to 1.
+  /// What is negative is 0, which no program can meet.
+  constexpr MemoryBudget(int64_t bytes) : bytes_(bytes < 0 ? 0 : bytes) {}
+  /// Of what the same program takes without a bound, from 0 to 1. What is less, or NaN, is 0.
   static constexpr MemoryBudget share(double share) {
     MemoryBudget budget;
-    budget.share_ = share;
+    budget.share_ = share >= 0 ? share : 0;
     return budget;
   }
 
