@@ -2,17 +2,19 @@
 // network from scratch.
 //
 //   finetune [FOLDER] [--kinds A,B] [--images N] [--epochs N] [--steps N] [--seed N] [--file FILE.safetensors]
+//            [--log FILE.jsonl] [--curve FILE.svg]
 //
 // FOLDER has the four files of Fashion-MNIST. The weights go through FILE, as those of another's network would: its
 // head is left out, the first convolution is frozen, so that no gradient is computed for it, and the layers between
 // learn at a third of the rate of the new head. Both rates, of the network from scratch too, were chosen on training
-// images that neither has seen.
+// images that neither has seen. --log and --curve get the losses of the fine-tuning and its accuracy on test images.
 #include "lenet.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,10 +27,13 @@ struct Options {
   std::vector<int64_t> kinds = {0, 6}; ///< T-shirts and shirts: the two that are taken for each other most often
   int64_t images = 500, epochs = 5, steps = 600;
   uint64_t seed = 1;
+  ProgressOptions shown; ///< of the fine-tuning
 };
 
+using Samples = data::Dataset<data::Sample>;
+
 /// The samples whose kind is one of these, `most` of them at most, with its place among them as the label.
-data::Dataset<data::Sample> ofKinds(const data::LabelledImages &images, const std::vector<int64_t> &kinds, int64_t most) {
+Samples ofKinds(const data::LabelledImages &images, const std::vector<int64_t> &kinds, int64_t most) {
   std::vector<int64_t> indices, places(10, -1);
   for (size_t i = 0; i < kinds.size(); ++i)
     places[static_cast<size_t>(kinds[i])] = static_cast<int64_t>(i);
@@ -41,7 +46,26 @@ data::Dataset<data::Sample> ofKinds(const data::LabelledImages &images, const st
   });
 }
 
-void train(const LeNet &net, const optim::AdamW &opt, const data::Dataset<data::Sample> &set, int64_t steps, uint64_t seed) {
+/// Answers the accuracy on test images.
+std::function<double()> accuracyOf(const LeNet &net, const Samples &set) {
+  const metrics::Accuracy accuracy;
+  auto look = jit([net, accuracy](data::Sample b) {
+    const Tensor scores = net(b.image);
+    accuracy.update(scores, b.label);
+    return scores;
+  });
+  return [=] {
+    accuracy.reset();
+    for (const data::Sample &b : data::Loader<data::Sample>(set, {.batch = 500}).epoch(0))
+      look(b);
+    return accuracy.value();
+  };
+}
+
+/// Looks at the accuracy from time to time.
+void train(const LeNet &net, const optim::AdamW &opt, const Samples &set, int64_t steps, uint64_t seed,
+           const std::function<double()> &accuracy, ProgressOptions shown) {
+  Progress progress(steps, std::move(shown));
   auto step = jit([net, opt](data::Sample b) {
     auto [loss, gradients] = value_and_grad([&] { return softmax_cross_entropy(net(b.image), b.label); }, net.parameters());
     opt.update(gradients);
@@ -50,22 +74,13 @@ void train(const LeNet &net, const optim::AdamW &opt, const data::Dataset<data::
   data::Loader<data::Sample> loader(set, {.batch = 64, .shuffle = true, .drop_last = true, .workers = 1, .seed = seed});
   for (int64_t epoch = 0, done = 0; done < steps; ++epoch)
     for (const data::Sample &b : loader.epoch(epoch)) {
-      step(b);
-      if (++done == steps)
+      progress.step({{"loss", step(b)}});
+      if (++done % std::max<int64_t>(1, steps / 12) == 0)
+        progress.note({{"accuracy", accuracy()}});
+      if (done == steps)
         break;
     }
-}
-
-double accuracyOf(const LeNet &net, const data::Dataset<data::Sample> &set) {
-  metrics::Accuracy accuracy;
-  auto look = jit([net, accuracy](data::Sample b) {
-    const Tensor scores = net(b.image);
-    accuracy.update(scores, b.label);
-    return scores;
-  });
-  for (const data::Sample &b : data::Loader<data::Sample>(set, {.batch = 500}).epoch(0))
-    look(b);
-  return accuracy.value();
+  progress.finish();
 }
 
 LeNet withHead(int64_t kinds, uint64_t seed) {
@@ -85,8 +100,10 @@ int run(const Options &o) {
   const LeNet first = withHead(static_cast<int64_t>(known.size()), o.seed);
   const auto many = ofKinds(all, known, all.labels.size());
   const int64_t steps = o.epochs * (many.size() / 64);
-  train(first, optim::AdamW(first.parameters(), {.lr = optim::cosine(2e-3, steps, 100)}), many, steps, o.seed);
-  std::printf("trained on %zu kinds: accuracy %.4f\n", known.size(), accuracyOf(first, ofKinds(others, known, 10'000)));
+  const auto firstAccuracy = accuracyOf(first, ofKinds(others, known, 10'000));
+  train(first, optim::AdamW(first.parameters(), {.lr = optim::cosine(2e-3, steps, 100)}), many, steps, o.seed,
+        firstAccuracy, {.label = "eight kinds"});
+  std::printf("trained on %zu kinds: accuracy %.4f\n", known.size(), firstAccuracy());
   first.save_weights(o.file);
 
   // The other two kinds: few images, of which each seed has others.
@@ -96,18 +113,19 @@ int run(const Options &o) {
   const auto test = ofKinds(others, o.kinds, 10'000);
   const auto schedule = [&](double rate) { return optim::cosine(rate, o.steps, 50); };
 
-  const LeNet scratch = withHead(2, o.seed + 100);
-  train(scratch, optim::AdamW(scratch.parameters(), {.lr = schedule(2e-3)}), few, o.steps, o.seed);
+  const LeNet scratch = withHead(2, o.seed + 100), tuned = withHead(2, o.seed + 100);
+  const auto scratchAccuracy = accuracyOf(scratch, test), tunedAccuracy = accuracyOf(tuned, test);
+  train(scratch, optim::AdamW(scratch.parameters(), {.lr = schedule(2e-3)}), few, o.steps, o.seed, scratchAccuracy,
+        {.label = "from scratch"});
 
-  const LeNet tuned = withHead(2, o.seed + 100);
   tuned.load_weights(o.file, {.strict = false, .skip = {"fc3.*"}});
   tuned["conv1"].freeze();
   train(tuned,
         optim::AdamW(tuned.parameters(),
                      {.lr = schedule(3e-3), .groups = {{.match = {"conv2.*", "fc1.*", "fc2.*"}, .lr_scale = 0.3}}}),
-        few, o.steps, o.seed);
+        few, o.steps, o.seed, tunedAccuracy, o.shown);
 
-  const double alone = accuracyOf(scratch, test), after = accuracyOf(tuned, test);
+  const double alone = scratchAccuracy(), after = tunedAccuracy();
   std::printf("%lld images of kinds %lld and %lld: accuracy %.4f from scratch, %.4f fine-tuned\ngain %.4f\n", static_cast<long long>(o.images),
               static_cast<long long>(o.kinds[0]), static_cast<long long>(o.kinds[1]), alone, after, after - alone);
   return after > 0.6 ? 0 : 1;
@@ -125,7 +143,10 @@ int main(int argc, char **argv) {
   app.add_option("--steps", o.steps)->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", o.seed);
   app.add_option("--file", o.file);
+  app.add_option("--log", o.shown.log, "figures of the fine-tuning, as JSON lines");
+  app.add_option("--curve", o.shown.curve, "the same as a picture (SVG)");
   CLI11_PARSE(app, argc, argv);
+  o.shown.label = "fine-tuned";
   try {
     if (o.kinds[0] == o.kinds[1])
       throw Error("the two kinds are the same");

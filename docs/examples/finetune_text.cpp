@@ -2,7 +2,7 @@
 // saying is.
 //
 //   finetune_text MODEL_DIR [--texts FOLDER] [--classes A,B,...] [--steps N] [--batch N] [--length N] [--open N]
-//   [--seed N]
+//   [--seed N] [--log FILE.jsonl] [--curve FILE.svg]
 //
 // MODEL_DIR holds model.safetensors and vocab.txt. FOLDER has files of sayings, parted by lines of '%': Debian's
 // package fortunes puts them into /usr/share/games/fortunes. Every fifth saying is kept for the test. The embeddings
@@ -27,6 +27,7 @@ struct Options {
   std::vector<std::string> classes{"computers", "law", "startrek", "food", "zippy", "wisdom"};
   int64_t steps = 300, batch = 16, length = 64, open = 2;
   uint64_t seed = 1;
+  ProgressOptions shown;
 };
 
 struct Example {
@@ -80,7 +81,8 @@ int run(const Options &o) {
   std::printf("%zu sayings of %zu files to train with, %zu to test with; the largest file is %.3f of those\n", texts[0].size(), o.classes.size(), texts[1].size(),
               static_cast<double>(largest) / static_cast<double>(texts[1].size()));
   const int64_t pad = words.id("[PAD]");
-  const auto train = datasetOf(texts[0], labels[0], pad, o.length), test = datasetOf(texts[1], labels[1], pad, o.length);
+  const auto train = datasetOf(texts[0], labels[0], pad, o.length),
+             other = datasetOf(texts[1], labels[1], pad, o.length);
 
   Classifier net(static_cast<int64_t>(o.classes.size()));
   net.initialize({{i64, {o.batch, o.length}}, {bool_, {o.batch, o.length}}}, o.seed);
@@ -109,19 +111,26 @@ int run(const Options &o) {
   });
 
   data::Loader<Example> loader(train, {.batch = o.batch, .shuffle = true, .drop_last = true, .seed = o.seed});
-  Progress progress(o.steps, {.label = "MiniLM"});
+  const auto test = [=, batch = o.batch] {
+    accuracy.reset();
+    for (const Example &b : data::Loader<Example>(other, {.batch = batch}).epoch(0))
+      look(b);
+    return accuracy.value();
+  };
+  Progress progress(o.steps, o.shown);
+  double last = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t epoch = 0, done = 0; done < o.steps; ++epoch)
     for (const Example &b : loader.epoch(epoch)) {
       progress.step({{"loss", step(b)}});
-      if (++done == o.steps)
+      if (++done % 100 == 0 || done == o.steps)
+        progress.note({{"accuracy", last = test()}});
+      if (done == o.steps)
         break;
     }
   progress.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (const Example &b : data::Loader<Example>(test, {.batch = o.batch}).epoch(0))
-    look(b);
-  std::printf("%lld steps in %.0f s, accuracy %.4f\n", static_cast<long long>(o.steps), seconds, accuracy.value());
+  std::printf("%lld steps in %.0f s, accuracy %.4f\n", static_cast<long long>(o.steps), seconds, last);
   return step.stats().traces == 1 ? 0 : 1;
 }
 
@@ -138,7 +147,10 @@ int main(int argc, char **argv) {
   app.add_option("--length", o.length)->check(CLI::Range(8, 512));
   app.add_option("--open", o.open, "layers that learn; 0: the head alone")->check(CLI::Range(0, Encoder::kLayers));
   app.add_option("--seed", o.seed);
+  app.add_option("--log", o.shown.log, "figures of each step, as JSON lines");
+  app.add_option("--curve", o.shown.curve, "the same as a picture (SVG)");
   CLI11_PARSE(app, argc, argv);
+  o.shown.label = "MiniLM";
   try {
     return run(o);
   } catch (const Error &error) {
