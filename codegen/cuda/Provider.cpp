@@ -34,7 +34,7 @@ public:
     if (!kernel)
       return std::nullopt;
     passes::Bid bid = bidOf(*kernel);
-    bid.joins = true; // where it is point by point: what is not is refused when it is asked about
+    bid.joins = kernel->joins;
     return bid;
   }
 

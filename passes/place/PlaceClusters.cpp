@@ -481,10 +481,11 @@ private:
   /// Where the states lie that may lie anywhere: in the memory of the one accelerator, if its kernels compute their
   /// next values and they leave room for what is computed there; otherwise on the host.
   void settleStates(func::FuncOp main) {
-    const runtime::DeviceModel *accelerator = nullptr;
+    SmallVector<const runtime::DeviceModel *> accelerators;
     for (const runtime::DeviceModel &device : machine->devices)
       if (!runtime::isHost(device.device))
-        accelerator = accelerator ? nullptr : &device;
+        accelerators.push_back(&device);
+    const runtime::DeviceModel *accelerator = accelerators.size() == 1 ? accelerators.front() : nullptr;
     struct State {
       unsigned argument;
       std::optional<unsigned> next; ///< the result that has its next value

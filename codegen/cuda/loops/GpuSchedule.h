@@ -38,4 +38,9 @@ bool isLongSum(const Reduction &r, const LoopPlan &plan, const GpuSchedule &sche
 
 GpuSchedule scheduleLoops(const LoopPlan &plan, const Arch &arch, const LoopTuning &tuning);
 
+/// Whether no thread waits for another: then blocks of other nests may stand beside it.
+inline bool mayBeNest(const LoopPlan &plan, const GpuSchedule &schedule) {
+  return plan.reductions.empty() && schedule.tileDim < 0 && schedule.group == 1;
+}
+
 } // namespace tressel::codegen::cuda

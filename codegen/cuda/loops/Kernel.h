@@ -27,6 +27,7 @@ struct Kernel {
   int threads = 128;            ///< per block: a multiple of 32, at most 1024
   Size blocks = 1;              ///< 0: the launch does nothing. At most 2^31 - 1
   double seconds = 0;           ///< predicted for the architecture's typical card, without the launch
+  bool joins = false;           ///< its loops may be a nest of a kernel of several: no thread waits for another
   std::string text;             ///< canonical: equal texts are equal code, but for the symbol
   /// Adds the function `symbol` to a module, with what it needs. May be called several times.
   std::function<void(llvm::Module &)> emit;

@@ -345,6 +345,7 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   kernel.threads = schedule.threads;
   kernel.blocks = schedule.blocks;
   kernel.seconds = schedule.seconds;
+  kernel.joins = mayBeNest(plan, schedule);
   std::ostringstream text;
   text << (tuning.aligned ? "loops " : "unaligned loops ") << arch.name << ' ' << schedule.str() << " operands";
   for (int32_t operand : signature.operands)

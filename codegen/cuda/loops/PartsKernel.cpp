@@ -52,8 +52,7 @@ std::optional<Kernel> makePartsKernel(const std::string &symbol, const std::vect
   text << "nests " << arch.name << " of " << numBuffers << '\n';
   for (const KernelPart &part : parts) {
     const GpuSchedule schedule = scheduleLoops(part.plan, arch, {});
-    // Nests of which the threads of a block wait for each other need all of them.
-    if (!part.plan.reductions.empty() || schedule.tileDim >= 0 || schedule.group > 1)
+    if (!mayBeNest(part.plan, schedule))
       return std::nullopt;
     text << schedule.str() << " operands";
     for (int32_t operand : part.operands)
