@@ -39,7 +39,11 @@ llvm::Function *emitParts(llvm::Module &module, const std::vector<ScheduledPart>
   llvm::cast<llvm::AllocaInst>(own)->setAlignment(llvm::Align(alignof(runtime::KernelArgs)));
   Value *buffers = b.CreateAlloca(llvm::ArrayType::get(ptr, most));
   Value *args = function->getArg(0), *begin = function->getArg(1), *end = function->getArg(2);
-  b.CreateMemCpy(own, llvm::Align(8), args, llvm::Align(8), sizeof(runtime::KernelArgs));
+  static_assert(sizeof(runtime::KernelArgs) % 8 == 0);
+  for (unsigned i = 1; i < sizeof(runtime::KernelArgs) / 8;
+       ++i) // by itself: LLVM may call memcpy, which an image has not
+    b.CreateStore(b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_32(b.getInt64Ty(), args, i)),
+                  b.CreateConstGEP1_32(b.getInt64Ty(), own, i));
   static_assert(offsetof(runtime::KernelArgs, buffers) == 0);
   b.CreateStore(buffers, own);
   Value *table = b.CreateLoad(ptr, args), *status = b.getInt32(runtime::kKernelOk);

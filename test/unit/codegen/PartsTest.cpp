@@ -19,12 +19,15 @@ Graph updates(const std::vector<int64_t> &sizes) {
   return g;
 }
 
-TEST_P(Parts, AnyUnitsOfNestsInPlace) {
+void checkParts(const Target &target);
+TEST_P(Parts, AnyUnitsOfNestsInPlace) { checkParts(Target(GetParam())); }
+TEST_P(Parts, CompiledQuickly) { checkParts(Target(GetParam(), /*quick=*/true)); }
+
+void checkParts(const Target &target) {
   const std::vector<int64_t> sizes{5, 300'000, 1, 5, 64};
   const auto parts = planParts(updates(sizes));
   ASSERT_TRUE(parts);
   ASSERT_EQ(parts->size(), sizes.size());
-  const Target target(GetParam());
   KernelSource source;
   source.signature.symbol = "k";
   int64_t units = 0;
