@@ -219,7 +219,7 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
   for (Variable v : {impl.rate->step, impl.rate->assigned, impl.rate->scale})
     impl.states.emplace_back(v.name(), v);
   std::set<std::string> names;
-  std::set<std::pair<size_t, std::string>> fits; ///< groups with those of their patterns that a parameter has
+  std::vector<bool> fits(impl.common.groups.size());
   for (const Group &group : impl.common.groups) {
     checkDecay(group.weight_decay.value_or(0), rule.name, where);
     checkRate(group.lr_scale, rule.name.c_str(), where);
@@ -232,11 +232,11 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
     if (!isFloat(parameter.dtype()))
       fail("'" + name + "' holds " + parameter.type().str() + ", which has no gradient", "leave it out");
     Impl::Entry entry{.name = name, .parameter = parameter, .type = computeType(parameter.dtype())};
-    for (size_t g = 0; g < impl.common.groups.size(); ++g)
+    for (size_t g = 0; g < fits.size(); ++g)
       for (const std::string &pattern : impl.common.groups[g].match)
         if (io::matches(pattern, name)) {
           entry.group = entry.group ? entry.group : &impl.common.groups[g];
-          fits.emplace(g, pattern);
+          fits[g] = true;
         }
     entry.isFrozen = parameter.frozen();
     if (!entry.isFrozen) {
@@ -250,14 +250,15 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
     }
     impl.entries.push_back(std::move(entry));
   }
-  for (size_t g = 0; g < impl.common.groups.size(); ++g) {
-    if (impl.common.groups[g].match.empty())
-      fail("group " + std::to_string(g) + " has no pattern", "parameters() lists the names");
-    for (const std::string &pattern : impl.common.groups[g].match)
-      if (!fits.contains({g, pattern}))
-        fail("no parameter is called '" + pattern + "', as group " + std::to_string(g) + " says",
-             "parameters() lists the names");
-  }
+  for (size_t g = 0; g < fits.size(); ++g)
+    if (!fits[g]) {
+      std::string patterns;
+      for (const std::string &pattern : impl.common.groups[g].match)
+        patterns += (patterns.empty() ? "" : ", ") + pattern;
+      fail("no parameter is called as group " + std::to_string(g) +
+               " says: " + (patterns.empty() ? "it has no pattern" : patterns),
+           "parameters() lists the names");
+    }
   if (impl.common.accumulate > 1) {
     impl.pending = Variable(tensor(int64_t(0)), "pending");
     impl.states.emplace_back("pending", *impl.pending);
