@@ -75,6 +75,7 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   made->path = node->path;
   made->rootSeed = node->rootSeed;
   made->frozen = node->frozen;
+  made->isGroup = node->isGroup;
   made->placed = node->placed;
   made->held = std::vector<Node::Held>(node->held);
   for (const Node::Child &child : node->children) {

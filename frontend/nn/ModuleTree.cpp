@@ -104,6 +104,10 @@ void Node::replace(const std::string &path, std::shared_ptr<Replacement> replace
   if (!parent || at == parent->children.end())
     tressel::detail::fail<Error>("there is no module '" + path + "' to replace in a " + type,
                                  tressel::detail::toLoc(where), "replace");
+  if (at->node->isGroup)
+    tressel::detail::fail<Error>("'" + path + "' in a " + type + " is a group of weights, which nothing calls",
+                                 tressel::detail::toLoc(where), "replace",
+                                 "call another module instead, on values from before (onnx::LoadOptions::outputs)");
   if (replacement->node->holds(*parent))
     failCircle(*replacement->node, *parent, "replace", where);
   const std::shared_ptr<Node> declared = at->declared ? at->declared : at->node;

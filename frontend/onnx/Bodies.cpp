@@ -20,7 +20,7 @@ static constexpr int64_t kMostUnrolledNodes = 50'000;
 //===-- Nodes ----------------------------------------------------------------------------------------------------===//
 
 static void importNode(GraphState &state, const ::onnx::NodeProto &node, int index) {
-  const Model &model = state.model;
+  const ModelFile &model = state.model;
   const std::string label = state.where + nodeLabel(node, index);
   if (auto unknown = unknownOp(model, node, label)) {
     state.unsupported.push_back(std::move(*unknown));
@@ -71,8 +71,10 @@ void importNodes(GraphState &state, const ::onnx::GraphProto &graph) {
     forEachNode(graph, [&](const ::onnx::NodeProto &, const std::string &) { state.mostBodyNodes += 3; });
     state.mostBodyNodes += kMostUnrolledNodes;
   }
+  const bool isBody = state.scopes.size() > 1;
   for (int i = 0; i < graph.node_size(); ++i)
-    importNode(state, graph.node(i), i);
+    if (isBody || !state.passedOver.contains(i))
+      importNode(state, graph.node(i), i);
 }
 
 std::vector<Value> NodeImporter::importBody(const char *name, std::vector<Value> arguments) {

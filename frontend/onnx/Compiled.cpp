@@ -38,7 +38,7 @@ void Compiled::run(std::span<const void *const> inputs, std::span<void *const> o
 }
 
 DeclaredShape declared_input(const std::string &path, size_t index) {
-  Model model = Model::load(path);
+  ModelFile model = ModelFile::load(path);
   if (index >= model.inputs().size())
     model.fail("has no input number " + std::to_string(index));
   DeclaredShape shape;
@@ -58,7 +58,7 @@ Compiled compile(const std::string &path, const CompileOptions &options) {
   ImportOptions request;
   for (const auto &[name, size] : options.dims)
     request.dims[name] = {size, size};
-  Imported imported = import(Model::load(path), context, request);
+  Imported imported = import(ModelFile::load(path), context, request);
   codegen::CompiledProgram program = codegen::compile(*imported.module);
   Compiled result;
   result.impl_ = std::make_unique<Compiled::Impl>(

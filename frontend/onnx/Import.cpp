@@ -34,12 +34,16 @@ static Size symbolOf(std::string name, int64_t lo, int64_t hi, const std::vector
   return dim::symbol(unique, lo, std::min(hi, dim::kMaxSize));
 }
 
-std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options) {
+std::vector<BoundDim> bindDims(const ModelFile &model, const ImportOptions &options) {
   std::vector<BoundDim> bound;
   for (const DeclaredValue &input : model.inputs())
     for (const DeclaredDim &dim : input.dims) {
       if (dim.size != kDynamic || std::ranges::find(bound, dim.name, &BoundDim::name) != bound.end())
         continue;
+      if (auto given = options.sizes.find(dim.name); given != options.sizes.end()) {
+        bound.push_back({dim.name, given->second, false, {}});
+        continue;
+      }
       auto it = options.dims.find(dim.name);
       if (it != options.dims.end())
         bound.push_back({dim.name, symbolOf(dim.name, it->second.first, it->second.second, bound), false, {}});
@@ -68,13 +72,14 @@ namespace {
 
 class GraphImporter {
 public:
-  GraphImporter(const Model &model, mlir::MLIRContext &context, std::vector<BoundDim> dims, std::vector<Malformed> *malformed = nullptr)
-      : state_(model, &context), dims_(std::move(dims)) {
+  GraphImporter(const ModelFile &model, mlir::MLIRContext &context, const ImportOptions &options,
+                std::vector<Malformed> *malformed = nullptr)
+      : state_(model, &context), options_(options), dims_(bindDims(model, options)) {
     state_.malformed = malformed;
   }
 
   mlir::OwningOpRef<mlir::ModuleOp> run() {
-    const Model &model = state_.model;
+    const ModelFile &model = state_.model;
     mlir::OpBuilder &b = state_.builder;
     mlir::Location fileLoc = mlir::FileLineColLoc::get(b.getContext(), model.name(), 0, 0);
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b, fileLoc);
@@ -83,6 +88,8 @@ public:
     std::vector<mlir::Type> argTypes;
     for (const DeclaredValue &input : model.inputs())
       argTypes.push_back(graph::toMlir(b.getContext(), inputType(input)));
+    for (const Weight &weight : options_.weights)
+      argTypes.push_back(graph::toMlir(b.getContext(), weight.type));
     auto func = mlir::func::FuncOp::create(b, fileLoc, "main", b.getFunctionType(argTypes, {}));
     mlir::Block *body = func.addEntryBlock();
     b.setInsertionPointToEnd(body);
@@ -91,8 +98,16 @@ public:
       func.setArgAttr(static_cast<unsigned>(i), graph::kNameAttr, b.getStringAttr(input.name));
       state_.scopes[0].emplace(input.name, Value(inputType(input), body->getArgument(static_cast<unsigned>(i))));
     }
+    auto argument = static_cast<unsigned>(model.inputs().size());
+    for (const Weight &weight : options_.weights) { // before the constants of these names, which are passed over
+      func.setArgAttr(argument, graph::kNameAttr, b.getStringAttr(weight.name));
+      state_.scopes[0].emplace(weight.name, Value(weight.type, body->getArgument(argument++)));
+    }
     for (auto [i, tensor] : llvm::enumerate(model.graph().initializer()))
-      state_.scopes[0].emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder(), model.rawData(static_cast<int>(i)))));
+      if (!state_.scopes[0].contains(tensor.name()))
+        state_.scopes[0].emplace(
+            tensor.name(), Value(tensorData(tensor, model.name(), model.folder(), model.rawData(static_cast<int>(i)))));
+    state_.passedOver = unusedNodes(model, options_);
 
     importNodes(state_, model.graph());
     if (state_.malformed)
@@ -143,33 +158,39 @@ private:
     mlir::OpBuilder &b = state_.builder;
     std::vector<mlir::Value> results;
     std::vector<mlir::Type> resultTypes;
-    for (const DeclaredValue &output : state_.model.outputs()) {
-      NodeImporter emitter(state_, ::onnx::NodeProto::default_instance(), "output '" + output.name + "'", loc);
-      Value v = *state_.find(output.name);
-      if (v.symbolic && isInteger(output.dtype)) // i64 until now, whatever it was converted to
-        v = emitter.cast(Value(v.type, emitter.materialize(v)), output.dtype);
+    const std::vector<std::string> names = outputNames(state_.model, options_.outputs);
+    for (const std::string &name : names) {
+      NodeImporter emitter(state_, ::onnx::NodeProto::default_instance(), "output '" + name + "'", loc);
+      Value v = *state_.find(name);
+      const auto &outputs = state_.model.outputs();
+      const auto declared =
+          std::ranges::find(outputs, name, &DeclaredValue::name); // values within the graph are none of them
+      if (v.symbolic && declared != outputs.end() &&
+          isInteger(declared->dtype)) // i64 until now, whatever it was converted to
+        v = emitter.cast(Value(v.type, emitter.materialize(v)), declared->dtype);
       results.push_back(emitter.materialize(v));
-      checkOutput(output, graph::fromMlir(results.back().getType()));
       resultTypes.push_back(results.back().getType());
+      if (declared != outputs.end())
+        checkOutput(*declared, graph::fromMlir(resultTypes.back()));
     }
     mlir::func::ReturnOp::create(b, loc, results);
     func.setFunctionType(b.getFunctionType(func.getArgumentTypes(), resultTypes));
-    for (auto [i, output] : llvm::enumerate(state_.model.outputs()))
-      func.setResultAttr(static_cast<unsigned>(i), graph::kNameAttr, b.getStringAttr(output.name));
+    for (auto [i, name] : llvm::enumerate(names))
+      func.setResultAttr(static_cast<unsigned>(i), graph::kNameAttr, b.getStringAttr(name));
   }
 
   GraphState state_;
+  const ImportOptions &options_;
   std::vector<BoundDim> dims_;
 };
 
 } // namespace
 
-Imported import(const Model &model, mlir::MLIRContext &context, const ImportOptions &options) {
-  std::vector<BoundDim> dims = bindDims(model, options);
-  return {GraphImporter(model, context, dims).run(), dims};
+Imported import(const ModelFile &model, mlir::MLIRContext &context, const ImportOptions &options) {
+  return {GraphImporter(model, context, options).run(), bindDims(model, options)};
 }
 
-Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOptions options) {
+Imported importOpen(const ModelFile &model, mlir::MLIRContext &context, ImportOptions options) {
   options.keepDynamic = true;
   std::vector<std::string> open; // that nobody gave
   for (const BoundDim &b : bindDims(model, options))
@@ -228,14 +249,14 @@ Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOption
   return result;
 }
 
-std::vector<Malformed> findMalformed(const Model &model, mlir::MLIRContext &context) {
+std::vector<Malformed> findMalformed(const ModelFile &model, mlir::MLIRContext &context) {
   std::vector<Malformed> found;
   for (bool keepDynamic : {true, false}) // an op that needs a size as a number is passed over where it is open
     try {
       ImportOptions options;
       options.keepDynamic = keepDynamic;
       std::vector<Malformed> list;
-      GraphImporter(model, context, bindDims(model, options), &list).run();
+      GraphImporter(model, context, options, &list).run();
       for (Malformed &m : list)
         if (std::ranges::find(found, m.node, &Malformed::node) == found.end())
           found.push_back(std::move(m));

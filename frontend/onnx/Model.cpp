@@ -1,327 +1,286 @@
-#include "frontend/onnx/Model.h"
+// onnx::Model: a model whose weights are parameters.
+#include "frontend/io/Parameters.h"
+#include "frontend/onnx/Import.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/trace/Replay.h"
+#include "ir/graph/Graph.h"
+#include "tressel/onnx.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Shutdown.h"
 
-#include "frontend/onnx/OpTable.h"
-#include "frontend/onnx/RawData.h"
-#include "frontend/onnx/TensorData.h"
-#include "onnx.pb.h"
-#include "tressel/runtime/File.h"
-#include "tressel/runtime/ThreadPool.h"
+#include <tressel/ops.h>
 
 #include <algorithm>
-#include <cctype>
-#include <exception>
-#include <filesystem>
-#include <google/protobuf/io/coded_stream.h>
-#include <limits>
+#include <list>
 #include <mutex>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace tressel::onnx {
 
-std::string DeclaredValue::type() const {
-  std::string text(nameOf(dtype));
-  text += "[";
-  for (size_t i = 0; i < dims.size(); ++i)
-    text += (i ? ", " : "") + (dims[i].size == kDynamic ? dims[i].name : dim::str(dims[i].size));
-  return text + "]";
-}
+using tressel::detail::fail;
+using tressel::detail::Replay;
+using tressel::detail::toLoc;
 
-std::string qualifiedOp(const ::onnx::NodeProto &node) {
-  return isDefaultDomain(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type();
-}
+namespace {
 
-std::string nodeLabel(const ::onnx::NodeProto &node, int index) {
-  return node.name().empty() ? "#" + std::to_string(index + 1) : node.name();
-}
+/// Kinds of calls that are remembered: an import costs milliseconds, and what it gives is small.
+constexpr size_t kMostPrograms = 64;
 
-std::string bodyLabel(const std::string &node, const std::string &attribute) { return node + "." + attribute + "/"; }
+/// A context for one import.
+class ImportContext {
+public:
+  ImportContext() : context_(registry(), mlir::MLIRContext::Threading::DISABLED) { context_.loadAllAvailableDialects(); }
+  operator mlir::MLIRContext &() { return context_; }
 
-std::optional<Unsupported> unknownOp(const Model &model, const ::onnx::NodeProto &node, std::string label) {
-  const int64_t version = model.opset(node.domain());
-  std::string why;
-  if (version == 0)
-    why = "the model imports no operator set of this domain";
-  else if (findImporter(node.domain(), node.op_type(), version))
-    return {};
-  else if (std::ranges::any_of(model.proto().functions(), [&](const auto &f) { return f.name() == node.op_type() && f.domain() == node.domain(); }))
-    why = "a function that the model defines; inline it first (onnx.inliner.inline_local_functions)";
-  else if (int64_t since = firstVersion(node.domain(), node.op_type()); since > version)
-    why = "known from operator set " + std::to_string(since);
-  return Unsupported{qualifiedOp(node), std::move(label), version, std::move(why)};
-}
-
-void forEachNode(const ::onnx::GraphProto &graph,
-                 const std::function<void(const ::onnx::NodeProto &, const std::string &)> &fn,
-                 const std::string &where) {
-  for (int i = 0; i < graph.node_size(); ++i) {
-    const std::string label = where + nodeLabel(graph.node(i), i);
-    fn(graph.node(i), label);
-    for (const auto &attr : graph.node(i).attribute())
-      if (attr.has_g())
-        forEachNode(attr.g(), fn, bodyLabel(label, attr.name()));
+private:
+  static mlir::DialectRegistry registry() {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    return registry;
   }
-}
-
-std::vector<const ::onnx::ValueInfoProto *> givenInputs(const ::onnx::GraphProto &graph) {
-  std::unordered_set<std::string_view> initializers;
-  for (const auto &tensor : graph.initializer())
-    initializers.insert(tensor.name());
-  std::vector<const ::onnx::ValueInfoProto *> inputs;
-  for (const auto &input : graph.input())
-    if (!initializers.contains(input.name())) // an input with an initializer has that default; it is a constant here
-      inputs.push_back(&input);
-  return inputs;
-}
-
-Model::Model(Model &&) noexcept = default;
-Model &Model::operator=(Model &&) noexcept = default;
-Model::~Model() = default;
-
-void Model::fail(const std::string &message) const { throw InputError(name_ + ": " + message); }
-const ::onnx::GraphProto &Model::graph() const { return proto_->graph(); }
-
-/// Parts of a file, in one block of memory, each at a multiple of 64.
-static std::vector<op::HostTensor> loadRanges(const runtime::InputFile &file, const std::vector<FileRange> &ranges) {
-  auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
-  int64_t total = 0;
-  for (const FileRange &range : ranges)
-    total += static_cast<int64_t>(aligned(range.bytes));
-  const op::HostTensor block = op::HostTensor::allocate({u8, {total}});
-  std::vector<op::HostTensor> tensors;
-  struct Part {
-    uint64_t offset;
-    std::span<std::byte> to;
-  };
-  std::vector<Part> parts; // most of the time goes into memory's first touch: all threads share that
-  std::byte *at = block.data.get();
-  for (const FileRange &range : ranges) {
-    tensors.push_back(range.bytes == 0 ? op::HostTensor()
-                                       : op::HostTensor{{u8, {static_cast<int64_t>(range.bytes)}},
-                                                        std::shared_ptr<std::byte[]>(block.data, at)});
-    constexpr uint64_t part = 2 << 20;
-    for (uint64_t done = 0; done < range.bytes; done += part)
-      parts.push_back({range.offset + done, {at + done, static_cast<size_t>(std::min(part, range.bytes - done))}});
-    at += aligned(range.bytes);
-  }
-  std::mutex mutex;
-  std::exception_ptr failure;
-  runtime::ThreadPool::global().parallelFor(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end, int) {
-    try {
-      for (int64_t i = begin; i < end; ++i)
-        file.read(parts[static_cast<size_t>(i)].offset, parts[static_cast<size_t>(i)].to);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-  });
-  if (failure)
-    std::rethrow_exception(failure);
-  return tensors;
-}
-
-Model Model::load(const std::string &path) {
-  const runtime::InputFile file(path);
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const WithoutWeights small = withoutWeights(
-      file.size(), [&](uint64_t offset, std::span<char> to) { file.read(offset, std::as_writable_bytes(to)); });
-  Model m = parseMessage(small.model, file.size(), path, folder.empty() ? "." : folder.string());
-  m.rawData_ = loadRanges(file, small.rawData);
-  return m;
-}
-
-Model Model::parse(std::string_view bytes, std::string name, std::string folder) {
-  return parseMessage(bytes, bytes.size(), std::move(name), std::move(folder));
-}
-
-Model Model::parseMessage(std::string_view bytes, size_t fileBytes, std::string name, std::string folder) {
-  Model m;
-  m.name_ = std::move(name);
-  m.folder_ = std::move(folder);
-  m.proto_ = std::make_unique<::onnx::ModelProto>();
-  if (fileBytes > static_cast<size_t>(std::numeric_limits<int>::max()))
-    m.fail("larger than 2 GiB, the limit of the format; keep the weights in external data");
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(100); // graphs inside graphs; deeper ones are refused rather than followed
-  if (!m.proto_->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    m.fail("not an ONNX model, or damaged: no protobuf message after byte " + std::to_string(stream.CurrentPosition()));
-  m.check();
-  return m;
-}
-
-int64_t Model::opset(std::string_view domain) const {
-  auto it = opsets_.find(isDefaultDomain(domain) ? std::string() : std::string(domain));
-  return it == opsets_.end() ? 0 : it->second;
-}
-
-std::string Model::producer() const {
-  std::string text = proto_->producer_name();
-  if (!proto_->producer_version().empty())
-    text += " " + proto_->producer_version();
-  return text;
-}
-
-/// The names of a graph while they are checked, and of those around it.
-struct Model::Scope {
-  const Scope *around;
-  std::string where; ///< before the labels of its nodes
-  const ::onnx::GraphProto &graph;
-  std::unordered_map<std::string, int> producer = {}; ///< value -> node that makes it
-  std::unordered_set<std::string> defined = {};
-
-  std::string label(int node) const { return where + nodeLabel(graph.node(node), node); }
-  bool defines(const std::string &name) const { return defined.contains(name) || (around && around->defines(name)); }
+  const runtime::StaticsUse use_;
+  mlir::MLIRContext context_;
 };
 
-/// What the rest of the importer may rely on.
-void Model::check() {
-  if (!proto_->has_graph())
-    fail("not an ONNX model: it holds no graph");
-  for (const auto &import : proto_->opset_import()) {
-    std::string domain = isDefaultDomain(import.domain()) ? std::string() : import.domain();
-    if (!opsets_.emplace(domain, import.version()).second)
-      fail("operator set '" + import.domain() + "' is imported twice");
-  }
-  if (int64_t version = opset(""); version > kNewestOpset)
-    fail("uses operator set " + std::to_string(version) + ", newer than " + std::to_string(kNewestOpset) +
-         ", the newest that is known here; convert the model to an older one");
-  if (graph().output_size() == 0)
-    fail("the graph has no outputs");
-  for (const auto *input : givenInputs(graph()))
-    inputs_.push_back(declared(input, true));
-  checkNames({nullptr, "", graph()});
-  for (const auto &output : graph().output())
-    outputs_.push_back(declared(&output, false));
-}
-
-DeclaredValue Model::declared(const void *valueInfo, bool isInput) const {
-  const auto &info = *static_cast<const ::onnx::ValueInfoProto *>(valueInfo);
-  const std::string what = (isInput ? "input '" : "output '") + info.name() + "'";
-  DeclaredValue value;
-  value.name = info.name();
-  if (info.name().empty())
-    fail(isInput ? "an input has no name" : "an output has no name");
-  if (!info.type().has_tensor_type()) {
-    if (!isInput && !info.has_type())
-      return value; // the type follows from the graph
-    throw UnsupportedError(name_, {{isInput ? "input" : "output", info.name(), 0, "it is not a tensor"}});
-  }
-  const auto &tensor = info.type().tensor_type();
-  value.hasType = fromOnnx(tensor.elem_type(), value.dtype);
-  if (!value.hasType && isInput)
-    throw UnsupportedError(name_, {{"input", info.name(), 0, "element type " + typeName(tensor.elem_type())}});
-  value.hasShape = tensor.has_shape();
-  if (!tensor.has_shape()) {
-    if (isInput)
-      throw UnsupportedError(name_, {{"input", info.name(), 0, "the model does not declare its shape"}});
-    return value;
-  }
-  for (const auto &dim : tensor.shape().dim()) {
-    DeclaredDim d;
-    if (dim.has_dim_value() && dim.dim_value() >= 0)
-      d.size = dim.dim_value();
-    else if (std::ranges::any_of(dim.dim_param(), [](unsigned char c) { return std::isalnum(c); })) // "?" names nothing
-      d.name = dim.dim_param();
-    else if (dim.has_dim_value() && dim.dim_value() < -1)
-      fail(what + " has a dimension of size " + std::to_string(dim.dim_value()));
-    else
-      d.name = info.name() + "." + std::to_string(value.dims.size());
-    value.dims.push_back(std::move(d));
-  }
-  if (value.dims.size() > static_cast<size_t>(kMaxRank))
-    fail(what + " has " + std::to_string(value.dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
-  return value;
-}
-
-/// Every name is defined once in its graph and before its uses. Bodies see what is defined before them around them.
-void Model::checkNames(Scope scope) const {
-  const ::onnx::GraphProto &graph = scope.graph;
-  if (!graph.sparse_initializer().empty())
-    fail("sparse initializers are not supported");
-  auto &producer = scope.producer;
-  for (int i = 0; i < graph.node_size(); ++i)
-    for (const std::string &out : graph.node(i).output())
-      if (!out.empty() && !producer.emplace(out, i).second)
-        fail("value '" + out + "' is produced twice, by nodes '" + scope.label(producer[out]) + "' and '" +
-             scope.label(i) + "'");
-
-  auto define = [&](const std::string &name, const char *what) {
-    if (name.empty())
-      fail(std::string("an ") + what + " has no name");
-    if (!scope.defined.insert(name).second)
-      fail(std::string(what) + " '" + name + "' is defined twice");
-    if (auto it = producer.find(name); it != producer.end())
-      fail(std::string(what) + " '" + name + "' is also produced by node '" + scope.label(it->second) + "'");
+/// A value of the file as a tensor with memory of its own: programs update weights in place.
+nn::Initializer valueInFile(std::shared_ptr<const ModelFile> file, Weight weight) {
+  return [file = std::move(file), weight = std::move(weight)](const Shape &, DType dtype, uint64_t) {
+    const op::HostTensor value = valueOf(*file, weight);
+    const Tensor tensor = tressel::detail::fromBytes(value.data.get(), value.type, std::source_location::current());
+    return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
   };
-  for (const auto &tensor : graph.initializer())
-    define(tensor.name(), "initializer");
-  for (const auto *input : givenInputs(graph))
-    define(input->name(), "input");
+}
 
-  for (int i = 0; i < graph.node_size(); ++i) {
-    const auto &node = graph.node(i);
-    const std::string label = scope.label(i);
-    if (node.op_type().empty())
-      fail("node '" + label + "' has no op type");
-    for (const std::string &in : node.input()) {
-      if (in.empty() || scope.defines(in))
+std::string describe(const Input &input) {
+  DeclaredValue declared{input.name, input.dtype, {}};
+  for (size_t i = 0; i < input.shape.sizes.size(); ++i)
+    declared.dims.push_back({input.shape.sizes[i], input.shape.names[i]});
+  return declared.type();
+}
+
+} // namespace
+
+/// What all copies of a model share.
+struct Model::Impl {
+  Impl(const std::string &path, const LoadOptions &options)
+      : file(std::make_shared<const ModelFile>(ModelFile::load(path))), outputs(outputNames(*file, options.outputs)) {
+    request.outputs = options.outputs;
+    used = inputsFor(*file, options.outputs);
+    for (size_t i : used) {
+      const DeclaredValue &declared = file->inputs()[i];
+      Input input{declared.name, declared.dtype, {}};
+      for (const DeclaredDim &dim : declared.dims) {
+        input.shape.sizes.push_back(dim.size);
+        input.shape.names.push_back(dim.name);
+      }
+      inputs.push_back(std::move(input));
+    }
+    request.weights = weightsOf(*file, options.outputs);
+    for (const std::string &pattern : options.constants)
+      if (std::ranges::none_of(request.weights, [&](const Weight &weight) { return io::matches(pattern, weight.name); }))
+        file->fail("no weight has a name like '" + pattern + "', which is to be a constant");
+    std::erase_if(request.weights, [&](const Weight &weight) {
+      return std::ranges::any_of(options.constants, [&](const std::string &pattern) { return io::matches(pattern, weight.name); });
+    });
+    for (bool keepDynamic : {false, true})
+      settleWeights(keepDynamic);
+  }
+
+  /// Weights that nodes must know become constants. What else stands against such sizes is left for the sizes of a call to decide, except
+  /// what no sizes can mend.
+  void settleWeights(bool keepDynamic) {
+    ImportOptions options = request;
+    options.keepDynamic = keepDynamic;
+    for (;;)
+      try {
+        ImportContext context;
+        import(*file, context, options);
+        break;
+      } catch (const UnsupportedError &error) {
+        const std::vector<size_t> constants = neededAsConstants(*file, options.weights, error.list);
+        if (constants.empty() && !keepDynamic)
+          throw;
+        if (constants.empty())
+          break;
+        for (auto i = constants.rbegin(); i != constants.rend(); ++i)
+          options.weights.erase(options.weights.begin() + static_cast<ptrdiff_t>(*i));
+      } catch (const InputError &) {
+        break;
+      }
+    request.weights = std::move(options.weights);
+  }
+
+  /// The sizes of open dimensions, by name. Throws ShapeError.
+  std::map<std::string, Size> bind(std::span<const Tensor> tensors, const std::source_location &where) const;
+  std::shared_ptr<const Replay> programFor(std::span<const Tensor> tensors, const std::source_location &where);
+
+  std::shared_ptr<const ModelFile> file;
+  ImportOptions request;
+  std::vector<size_t> used; ///< the file's inputs that are this model's
+  std::vector<Input> inputs;
+  std::vector<std::string> outputs;
+
+  struct Program {
+    std::vector<TensorType> types;
+    std::shared_ptr<const Replay> replay;
+  };
+  std::mutex mutex;
+  std::list<Program> programs; ///< the latest first; under the mutex
+};
+
+std::map<std::string, Size> Model::Impl::bind(std::span<const Tensor> tensors, const std::source_location &where) const {
+  std::map<std::string, Size> sizes;
+  std::map<std::string, std::string> boundBy;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Input &input = inputs[i];
+    const Tensor &t = tensors[i];
+    auto refuse = [&](const std::string &why, const char *hint) {
+      fail<ShapeError>("input '" + input.name + "' of " + file->name() + " is " + describe(input) + ", and " +
+                           (t.defined() ? t.type().str() : "an empty tensor") + " was given" + why,
+                       toLoc(where), "", hint);
+    };
+    if (!t.defined() || t.dtype() != input.dtype)
+      refuse("", t.defined() ? "convert it with cast() first" : "assign it a value first");
+    if (t.rank() != static_cast<int>(input.shape.sizes.size()))
+      refuse("", "reshape() it first");
+    for (int d = 0; d < t.rank(); ++d) {
+      const Size declared = input.shape.sizes[static_cast<size_t>(d)], given = t.type().shape[d];
+      if (declared != kDynamic) {
+        if (!dim::equal(declared, given))
+          refuse("", "export the model with that dimension open (dynamic) to call it with other sizes");
         continue;
-      const Scope *home = &scope;
-      while (home && !home->producer.contains(in))
-        home = home->around;
-      const std::string uses = "node '" + label + "' (" + qualifiedOp(node) + ") uses '" + in + "'";
-      if (!home)
-        fail(uses + ", which nothing defines");
-      fail(uses + " before node '" + home->label(home->producer.at(in)) +
-           "' produces it: nodes must be sorted, without cycles");
+      }
+      if (given == 0)
+        refuse(": sizes are at least 1", "");
+      const std::string &name = input.shape.names[static_cast<size_t>(d)];
+      const auto [at, isNew] = sizes.try_emplace(name, given);
+      if (!isNew && !dim::equal(at->second, given))
+        refuse(", but '" + name + "' is " + dim::str(at->second) + " in input '" + boundBy[name] + "'", "");
+      boundBy.try_emplace(name, input.name);
     }
-    for (const auto &attr : node.attribute())
-      if (attr.has_g())
-        checkNames({&scope, bodyLabel(label, attr.name()), attr.g()});
-    for (const std::string &out : node.output())
-      if (!out.empty())
-        scope.defined.insert(out);
   }
-  std::unordered_set<std::string> outputs;
-  for (const auto &output : graph.output()) {
-    if (!scope.defines(output.name()))
-      fail((scope.around ? "output '" + output.name() + "' of the body " + scope.where
-                         : "output '" + output.name() + "'") +
-           " is defined by nothing in the graph");
-    if (!scope.around && !outputs.insert(output.name()).second)
-      fail("output '" + output.name() + "' is listed twice");
-  }
+  return sizes;
 }
 
-std::map<std::string, int> Model::opCounts() const {
-  std::map<std::string, int> counts;
-  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &) { ++counts[qualifiedOp(node)]; });
-  return counts;
+std::shared_ptr<const Replay> Model::Impl::programFor(std::span<const Tensor> tensors, const std::source_location &where) {
+  ImportOptions options = request;
+  options.sizes = bind(tensors, where);
+  std::vector<TensorType> types;
+  for (const Tensor &t : tensors)
+    types.push_back(t.type());
+  const std::lock_guard lock(mutex);
+  const auto known = std::ranges::find(programs, types, &Program::types);
+  if (known != programs.end()) {
+    programs.splice(programs.begin(), programs, known);
+    return programs.front().replay;
+  }
+  std::shared_ptr<const Replay> replay;
+  try {
+    ImportContext context;
+    Imported imported = import(*file, context, options);
+    replay = std::make_shared<const Replay>(imported.module->lookupSymbol<mlir::func::FuncOp>("main"));
+  } catch (const UnsupportedError &error) {
+    // Found only with these sizes.
+    const std::vector<size_t> constants = neededAsConstants(*file, request.weights, error.list);
+    std::string names;
+    for (size_t i : constants)
+      names += (names.empty() ? "" : ", ") + ("'" + request.weights[i].name + "'");
+    fail<InputError>(error.message(), toLoc(where), "",
+                     names.empty() ? "" : "values of weights must be known there: make constants of " + names + " (onnx::LoadOptions::constants)");
+  } catch (const InputError &error) {
+    fail<ShapeError>(error.message(), toLoc(where));
+  }
+  programs.push_front({std::move(types), replay});
+  if (programs.size() > kMostPrograms)
+    programs.pop_back();
+  return replay;
 }
 
-int64_t Model::weightBytes() const {
-  int64_t bytes = 0;
-  for (const auto &tensor : graph().initializer())
-    bytes += tensorType(tensor, name_).bytes();
-  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &) {
-    for (const auto &attr : node.attribute()) {
-      if (attr.has_t() && node.op_type() == "Constant")
-        bytes += tensorType(attr.t(), name_).bytes();
-      for (const auto &tensor : attr.g().initializer()) // of a body
-        bytes += tensorType(tensor, name_).bytes();
+Model::Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) { addWeights(); }
+
+/// The node that holds a weight, and the weight's name there; groups on the way are made. Null if its name gives no path of its own.
+static std::pair<nn::detail::Node *, std::string> placeFor(nn::detail::Node &root, const std::string &name) {
+  auto isHeld = [](const nn::detail::Node &node, const std::string &part) {
+    return std::ranges::find(node.held, part, &nn::detail::Node::Held::name) != node.held.end();
+  };
+  std::vector<std::string> parts{""};
+  for (char c : name)
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back().push_back(c);
+  if (std::ranges::find(parts, "") != parts.end())
+    return {};
+  nn::detail::Node *node = &root;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (isHeld(*node, parts[i]))
+      return {};
+    const auto child = std::ranges::find(node->children, parts[i], &nn::detail::Node::Child::name);
+    if (child != node->children.end()) {
+      node = child->node.get();
+      continue;
     }
-  });
-  return bytes;
+    auto group = std::make_shared<nn::detail::Node>("group");
+    group->isGroup = true;
+    node->addChild(parts[i], group, {});
+    node = group.get();
+  }
+  if (isHeld(*node, parts.back()) || std::ranges::find(node->children, parts.back(), &nn::detail::Node::Child::name) != node->children.end())
+    return {};
+  return {node, parts.back()};
 }
 
-std::vector<Unsupported> Model::unsupportedOps() const {
-  std::vector<Unsupported> list;
-  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &label) {
-    if (auto unknown = unknownOp(*this, node, label))
-      list.push_back(std::move(*unknown));
-  });
-  return list;
+void Model::addWeights() {
+  for (const Weight &weight : impl_->request.weights) {
+    auto [node, name] = placeFor(*node_, weight.name);
+    for (int k = 1; !node; ++k) {
+      std::string flat = weight.name.empty() ? "weight" : weight.name;
+      std::ranges::replace(flat, '.', '_');
+      std::tie(node, name) = placeFor(*node_, k == 1 ? flat : flat + "_" + std::to_string(k));
+    }
+    const nn::Initializer init = valueInFile(impl_->file, weight);
+    nn::Parameter parameter = node->addParameter(name, weight.type.shape, weight.type.dtype, init,
+                                                 weight.isStatistic ? nn::Role::Buffer : nn::Role::Parameter);
+    parameter.reset(init(weight.type.shape, weight.type.dtype, 0));
+    weights_.push_back(std::move(parameter));
+  }
 }
+
+const std::vector<Input> &Model::inputs() const { return (void)get(), impl_->inputs; }
+const std::vector<std::string> &Model::outputs() const { return (void)get(), impl_->outputs; }
+
+Tensor Model::operator()(const Arg &x) const {
+  get(x.where());
+  if (impl_->inputs.size() != 1 || impl_->outputs.size() != 1)
+    fail<Error>(impl_->file->name() + " has " + std::to_string(impl_->inputs.size()) + " inputs and " + std::to_string(impl_->outputs.size()) +
+                    " outputs, and is called as if it had one of each",
+                toLoc(x.where()), "", "pass a std::vector<Tensor>, and take one");
+  return call_at(x.where(), std::vector<Tensor>{x.as_tensor()}).front();
+}
+
+std::vector<Tensor> Model::forward(const std::vector<Tensor> &inputs) const {
+  const std::source_location where = tressel::detail::callerOf({});
+  if (inputs.size() != impl_->inputs.size())
+    fail<ShapeError>(impl_->file->name() + " has " + std::to_string(impl_->inputs.size()) + " inputs, and " + std::to_string(inputs.size()) +
+                         " tensors were given",
+                     toLoc(where));
+  const std::shared_ptr<const Replay> program = impl_->programFor(inputs, where);
+  std::vector<Tensor> arguments(impl_->file->inputs().size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    arguments[impl_->used[i]] = inputs[i];
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const TensorType &type = impl_->request.weights[i].type;
+    Tensor value = weights_[i].value(where);
+    if (value.type().shape != type.shape)
+      fail<ShapeError>("the weight '" + impl_->request.weights[i].name + "' of " + impl_->file->name() + " is " + type.str() + ", and has become " +
+                           value.type().str(),
+                       toLoc(where));
+    arguments.push_back(value.dtype() == type.dtype ? std::move(value) : cast(Arg(value, where), type.dtype));
+  }
+  return (*program)(arguments, where);
+}
+
+std::tuple<std::vector<Tensor>> Model::placeholders() const { return {std::vector<Tensor>(impl_->inputs.size())}; }
+
+Model load(const std::string &path, const LoadOptions &options) { return Model(std::make_shared<Model::Impl>(path, options)); }
 
 } // namespace tressel::onnx

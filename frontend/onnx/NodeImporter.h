@@ -2,7 +2,7 @@
 // way to emit ops of the graph dialect that computes at import what is known at import.
 #pragma once
 
-#include "frontend/onnx/Model.h"
+#include "frontend/onnx/ModelFile.h"
 #include "ir/graph/Graph.h"
 #include "ir/op/OpInfo.h"
 
@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -56,9 +57,9 @@ using NamedAttrs = std::vector<std::pair<std::string_view, op::Attr>>;
 
 /// State shared by all nodes of one import.
 struct GraphState {
-  GraphState(const Model &model, mlir::MLIRContext *context) : model(model), builder(context) {}
+  GraphState(const ModelFile &model, mlir::MLIRContext *context) : model(model), builder(context) {}
 
-  const Model &model;
+  const ModelFile &model;
   mlir::OpBuilder builder;
   /// The program's block. Constants are made at its end even while a body is open, whose op comes behind them: so they
   /// are defined wherever the copies of a Value, which share one constant, are used.
@@ -69,6 +70,7 @@ struct GraphState {
   std::vector<Unsupported> unsupported;
   std::string where;     ///< before the names of a body's nodes: "If_3.then_branch/"
   unsigned line = 0;     ///< number of the graph's node that is being imported
+  std::unordered_set<int> passedOver; ///< nodes of the graph by number that are not imported
   int openBodies = 0;    ///< bodies of ops that are being made
   int64_t bodyNodes = 0;     ///< nodes imported within bodies, each time they are
   int64_t mostBodyNodes = 0; ///< of those; set when the graph begins

@@ -28,8 +28,9 @@ bool fitsMemory(const TensorType &type);
 /// element type that Tressel does not have.
 TensorType tensorType(const ::onnx::TensorProto &tensor, const std::string &where);
 
-/// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`. `rawData`, if
-/// any, stands for the tensor's own where it was left out of the message (Model::rawData), and becomes the result's.
+/// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`.
+/// `rawData`, if any, stands for the tensor's own where it was left out of the message (ModelFile::rawData), and
+/// becomes the result's.
 op::HostTensor tensorData(const ::onnx::TensorProto &tensor, const std::string &where, const std::string &folder,
                           const op::HostTensor &rawData = {});
 

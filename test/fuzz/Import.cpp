@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return all;
   }();
   return fuzz::survives([&] {
-    const importer::Model model = importer::Model::parse({reinterpret_cast<const char *>(data), size}, "m.onnx", "/nonexistent");
+    const importer::ModelFile model = importer::ModelFile::parse({reinterpret_cast<const char *>(data), size}, "m.onnx", "/nonexistent");
     int nodes = 0;
     for (const auto &[op, count] : model.opCounts())
       nodes += count;

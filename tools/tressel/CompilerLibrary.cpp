@@ -251,7 +251,7 @@ Port portOf(const onnx::DeclaredValue &value) {
 }
 
 ModelInfo describeOnnx(const std::string &path, mlir::MLIRContext *checks) {
-  onnx::Model model = onnx::Model::load(path);
+  onnx::ModelFile model = onnx::ModelFile::load(path);
   ModelInfo info;
   info.format = "onnx";
   info.producer = model.producer();
@@ -442,7 +442,7 @@ private:
 
   /// The module of a model. What was assumed of its sizes is noted in `program`.
   /// Sizes that nobody gave may be what the model cannot do with: that is said.
-  static onnx::Imported importFixed(const onnx::Model &model, mlir::MLIRContext &context, const onnx::ImportOptions &options) {
+  static onnx::Imported importFixed(const onnx::ModelFile &model, mlir::MLIRContext &context, const onnx::ImportOptions &options) {
     try {
       return onnx::import(model, context, options);
     } catch (const onnx::UnsupportedError &) { // whatever the sizes
@@ -464,7 +464,7 @@ private:
     checkKind(request.path);
     mlir::OwningOpRef<mlir::ModuleOp> module;
     if (isOnnx(request.path)) {
-      const onnx::Model model = onnx::Model::load(request.path);
+      const onnx::ModelFile model = onnx::ModelFile::load(request.path);
       const onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
       onnx::Imported imported = request.keepDynamic ? onnx::importOpen(model, context, options)
                                                     : importFixed(model, context, options);

@@ -119,6 +119,7 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   std::string path; ///< with a '.' at the end, where `rootSeed` was given
   std::optional<uint64_t> rootSeed;
   bool frozen = false;
+  bool isGroup = false; ///< only names what it holds, and is not called: it cannot be replaced
   std::shared_ptr<tressel::detail::JitCore> hybrid;
   /// Counts changes that programs in which the module was recorded do not survive.
   std::shared_ptr<std::atomic<uint64_t>> structure = std::make_shared<std::atomic<uint64_t>>(0);
@@ -367,7 +368,7 @@ public:
   void initialize(const std::vector<TensorSpec> &inputs, uint64_t seed,
                   std::source_location where = std::source_location::current()) const {
     have(where).seed(seed);
-    withBody(where, [&](auto &body) { detail::inferParameters(inputs, body, where); });
+    withBody(where, [&](auto &body, const auto &) { detail::inferParameters(inputs, body, where); });
   }
   /// Values are made by the first call, which must not be compiled.
   void initialize(uint64_t seed, std::source_location where = std::source_location::current()) const {
@@ -378,7 +379,7 @@ public:
   std::string summary(const std::vector<TensorSpec> &inputs,
                       std::source_location where = std::source_location::current()) const {
     std::string table;
-    withBody(where, [&](auto &body) { table = detail::summarize(*node_, inputs, body, where); });
+    withBody(where, [&](auto &body, const auto &) { table = detail::summarize(*node_, inputs, body, where); });
     return table;
   }
 
@@ -390,7 +391,11 @@ public:
   /// module must be hybridized and initialized.
   void compile(const std::vector<TensorSpec> &inputs,
                std::source_location where = std::source_location::current()) const {
-    withBody(where, [&](auto &body) { hybrid("compile", where).compile(inputs, {}, body, where); });
+    withBody(where, [&](auto &body, const auto &defaults) {
+      tressel::detail::CallArgs call;
+      std::apply([&](const auto &...args) { (tressel::detail::visitTree(args, call), ...); }, defaults);
+      hybrid("compile", where).compile(inputs, call.words(), body, where);
+    });
   }
   /// Of a hybridized module.
   JitStats stats(std::source_location where = std::source_location::current()) const {
@@ -406,7 +411,9 @@ public:
   /// Adds it to a package under that name, which is written later.
   void export_into(PackageBuilder &package, const std::string &name, const ExportOptions &options,
                    std::source_location where = std::source_location::current()) const {
-    withBody(where, [&](auto &body) { tressel::detail::JitCore({}).exportInto(package, name, options, body, where); });
+    withBody(where, [&](auto &body, const auto &) {
+      tressel::detail::JitCore({}).exportInto(package, name, options, body, where);
+    });
   }
 
   /// A module of its own with equal values, not hybridized.
@@ -460,13 +467,15 @@ private:
     return *node_;
   }
 
-  /// Calls fn with the body that records forward, over arguments without tensors.
+  /// Calls fn with the body that records forward, over arguments without tensors, and with these.
   template <typename Fn> void withBody(const std::source_location &where, Fn fn) const {
     have(where);
     using S = tressel::detail::Signature<decltype(&D::forward)>;
     typename S::Parameters defaults;
+    if constexpr (requires { self().placeholders(); }) // lists are as long as the model says
+      defaults = self().placeholders();
     typename detail::BodyFor<D, typename S::Result, typename S::Parameters>::Type body(self(), where, defaults);
-    fn(body);
+    fn(body, defaults);
   }
 
   tressel::detail::JitCore &hybrid(const char *what, const std::source_location &where) const {

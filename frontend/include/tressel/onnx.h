@@ -1,8 +1,19 @@
-// ONNX models as compiled programs.
+// ONNX models as compiled programs, and as modules that can be trained.
 //
 //   onnx::Compiled net = onnx::compile("model.onnx", {.dims = {{"batch", 4}}});
 //   net.run({{x.data()}}, {{y.data()}});      // dense row-major arrays in the order of net.inputs() and net.outputs()
+//
+//   onnx::Model net = onnx::load("resnet.onnx");                  // weights are parameters, by their names in the file
+//   auto f = jit([net](Tensor image) { return softmax(net((image - 0.45) / 0.225)); });
+//
+//   struct Classifier : nn::Module<Classifier> {                  // a new head on values from within
+//     onnx::Model body = child("body", onnx::load("resnet.onnx", {.outputs = {"features"}}));
+//     nn::Dense head = child("head", nn::Dense(10));
+//     Tensor forward(Tensor x) const { return head(body(x)); }
+//   };
 #pragma once
+
+#include <tressel/module.h>
 
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Handle.h"
@@ -13,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tressel::onnx {
@@ -59,5 +71,67 @@ DeclaredShape declared_input(const std::string &path, size_t index);
 /// Reads and compiles a model. Throws InputError: the file is damaged, or asks for what Tressel does not have
 /// (everything at once), or has no dimension of a given name.
 Compiled compile(const std::string &path, const CompileOptions &options = {});
+
+/// An input of a model: what the file declares, or what a node further on needs.
+struct Input {
+  std::string name;
+  DType dtype = f32;
+  DeclaredShape shape;
+};
+
+struct LoadOptions {
+  /// Values to compute instead of the model's outputs, by the names that nodes give them. What these do not need is
+  /// left out, inputs and weights too.
+  std::vector<std::string> outputs;
+  /// Weights by name that stay constants of the program. In a pattern, * stands for any characters, ? for one.
+  std::vector<std::string> constants;
+};
+
+/// A model as a function of tensors whose weights are parameters. Called, its nodes' ops run, or join the program that
+/// is traced; a kind of call is imported once. Named sizes are those of the tensors, also sizes that a compiled
+/// function leaves open.
+///
+/// Parameters are the floats among the graph's initializers and constants that have dimensions, except single numbers;
+/// what normalizations keep of their training (running means and variances) are buffers. Names are the file's, and a
+/// '.' in them separates modules as everywhere: `net["layer1.0"].freeze()`. Where that gives no path of its own, '.' is
+/// '_'. What a node must know to be imported at all is a constant, and so is what quantization scales by.
+///
+/// The model computes what its file says, in training too: dropout that was left out by the exporter stays out, and
+/// normalization uses the running statistics unless its nodes say otherwise.
+class Model final : public nn::Module<Model> {
+public:
+  static constexpr bool kLibrary = true;
+  static std::string type_name() { return "onnx::Model"; }
+
+  /// Those that are passed, in order.
+  const std::vector<Input> &inputs() const;
+  /// The names of the results.
+  const std::vector<std::string> &outputs() const;
+
+  /// Of a model with one input and one output. Throws Error for others.
+  Tensor operator()(const Arg &x) const;
+  /// Throws ShapeError when the number, element types or sizes are not those of inputs(), or nodes contradict the
+  /// sizes, and InputError when nodes cannot be imported for such sizes.
+  std::vector<Tensor> operator()(const std::vector<Tensor> &inputs,
+                                 std::source_location where = std::source_location::current()) const {
+    return call_at(where, inputs);
+  }
+
+  // For nn::Module.
+  std::vector<Tensor> forward(const std::vector<Tensor> &inputs) const;
+  std::tuple<std::vector<Tensor>> placeholders() const;
+
+private:
+  friend Model load(const std::string &path, const LoadOptions &options);
+  struct Impl;
+  explicit Model(std::shared_ptr<Impl> impl);
+  void addWeights();
+  std::shared_ptr<Impl> impl_;
+  std::vector<nn::Parameter> weights_;
+};
+
+/// Reads a model to be called and trained. Throws InputError as compile() does, for a value that no node gives, and for
+/// a pattern of `constants` that fits no weight.
+Model load(const std::string &path, const LoadOptions &options = {});
 
 } // namespace tressel::onnx

@@ -11,7 +11,7 @@
 
 namespace tressel {
 using namespace test;
-using onnx::Model;
+using onnx::ModelFile;
 using op::HostTensor;
 
 namespace {
@@ -43,7 +43,7 @@ protected:
   mlir::func::FuncOp import(const ModelBuilder &b, bool keepDynamic = false) {
     onnx::ImportOptions options;
     options.keepDynamic = keepDynamic;
-    module = onnx::import(Model::parse(b.bytes(), "m.onnx"), context, options).module;
+    module = onnx::import(ModelFile::parse(b.bytes(), "m.onnx"), context, options).module;
     return module->lookupSymbol<mlir::func::FuncOp>("main");
   }
   std::string refusal(const ModelBuilder &b) {

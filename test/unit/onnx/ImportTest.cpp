@@ -12,7 +12,7 @@
 
 namespace tressel {
 using namespace test;
-using onnx::Model;
+using onnx::ModelFile;
 
 namespace {
 
@@ -28,7 +28,7 @@ protected:
     onnx::ImportOptions options;
     for (const auto &[name, size] : dims)
       options.dims[name] = {size, size};
-    module = onnx::import(Model::parse(b.bytes(), "m.onnx"), context, options).module;
+    module = onnx::import(ModelFile::parse(b.bytes(), "m.onnx"), context, options).module;
     return module->lookupSymbol<mlir::func::FuncOp>("main");
   }
   std::string refusal(const ModelBuilder &b, std::map<std::string, int64_t> dims = {}) {
@@ -92,7 +92,7 @@ protected:
   void expectSame(const ModelBuilder &b) {
     onnx::ImportOptions open;
     open.keepDynamic = true;
-    const Model model = Model::parse(b.bytes(), "m.onnx");
+    const ModelFile model = ModelFile::parse(b.bytes(), "m.onnx");
     auto symbolic = onnx::import(model, context, open).module;
     for (int64_t n = 1; n <= 6; ++n) {
       op::HostTensor x = op::HostTensor::allocate({f32, {n, 4}});
@@ -203,7 +203,7 @@ TEST_F(OnnxSymbols, MovesAndRepeats) {
 }
 
 TEST_F(OnnxImport, AssumesOneForAnOpenDim) {
-  onnx::Imported imported = onnx::import(Model::parse(flattenByArithmetic().bytes(), "m.onnx"), context, {});
+  onnx::Imported imported = onnx::import(ModelFile::parse(flattenByArithmetic().bytes(), "m.onnx"), context, {});
   ASSERT_EQ(imported.dims.size(), 1u);
   EXPECT_EQ(imported.dims[0].name, "d1");
   EXPECT_EQ(imported.dims[0].size, 1);
@@ -218,7 +218,7 @@ TEST_F(OnnxImport, FixesTheFewestDims) {
   for (int64_t d : {0, 2, 1})
     perm->add_ints(d);
   b.node("Add", {"x", "t"}, {"y"}, "sum");
-  onnx::Imported imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {});
+  onnx::Imported imported = onnx::importOpen(ModelFile::parse(b.bytes(), "m.onnx"), context, {});
   ASSERT_EQ(imported.dims.size(), 3u);
   EXPECT_EQ(dim::str(imported.dims[0].size), "d1");
   EXPECT_FALSE(imported.dims[0].assumed);
@@ -227,7 +227,7 @@ TEST_F(OnnxImport, FixesTheFewestDims) {
   EXPECT_NE(imported.dims[1].why.find("node 'sum'"), std::string::npos) << imported.dims[1].why;
   EXPECT_EQ(dim::str(imported.dims[2].size), "d3");
   // A size that is given stays.
-  imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {.dims = {{"d3", {7, 7}}}});
+  imported = onnx::importOpen(ModelFile::parse(b.bytes(), "m.onnx"), context, {.dims = {{"d3", {7, 7}}}});
   EXPECT_EQ(imported.dims[1].size, 1);
   EXPECT_EQ(imported.dims[2].size, 7);
 }
@@ -240,7 +240,7 @@ TEST_F(OnnxImport, DimsKeepTheirNames) {
   for (int i = 0; i < 4; ++i)
     shape->mutable_dim(i)->set_dim_param(names[i]);
   b.node("Relu", {"x"}, {"y"});
-  onnx::Imported imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {});
+  onnx::Imported imported = onnx::importOpen(ModelFile::parse(b.bytes(), "m.onnx"), context, {});
   const char *symbols[] = {"n.0", "a_b", "a_b_2", "_0"}; // two names are two sizes
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(imported.dims[i].name, names[i]);

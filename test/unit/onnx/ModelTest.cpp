@@ -1,323 +1,447 @@
-// What is refused before anything is imported, and how it is said.
-#include "frontend/onnx/Model.h"
+// Models as modules: what is a weight, what is computed, gradients, training, other outputs, errors.
 #include "ModelBuilder.h"
-#include "frontend/onnx/TensorData.h"
 
+#include <tressel/onnx.h>
+#include <tressel/tressel.h>
+
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace tressel {
-using namespace test;
-using onnx::Model;
-
 namespace {
 
-/// The message of the InputError that the model gives, or "" if it is accepted.
-std::string refusal(const std::string &bytes) {
-  try {
-    Model::parse(bytes, "m.onnx");
-    return "";
-  } catch (const InputError &e) {
-    return e.what();
-  }
-}
-#define EXPECT_REFUSED(bytes, part)                                                                                    \
-  do {                                                                                                                 \
-    std::string said = refusal(bytes);                                                                                 \
-    EXPECT_TRUE(said.find(part) != std::string::npos) << "got: " << said;                                              \
-    EXPECT_EQ(said.rfind("m.onnx: ", 0), 0u) << "got: " << said;                                                       \
-  } while (0)
+using test::ModelBuilder;
 
-ModelBuilder good() {
+/// A model in a file as long as the test runs.
+class ModelOnDisk {
+public:
+  explicit ModelOnDisk(const ModelBuilder &b)
+      : path_(testing::TempDir() + "tressel-model-" + std::to_string(getpid()) + "-" + std::to_string(++count) + ".onnx") {
+    std::ofstream(path_, std::ios::binary) << b.bytes();
+  }
+  ~ModelOnDisk() { std::filesystem::remove(path_); }
+  operator const std::string &() const { return path_; }
+
+private:
+  static inline int count = 0;
+  std::string path_;
+};
+
+std::vector<float> someFloats(int64_t n, float scale = 0.5f, float offset = 0) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < n; ++i)
+    values.push_back(offset + scale * std::sin(static_cast<float>(i) * 1.7f + 0.3f));
+  return values;
+}
+Tensor someTensor(const Shape &shape, float scale = 0.5f) { return from_span(someFloats(shape.numElements(), scale), shape); }
+
+std::vector<std::string> namesOf(const nn::NamedParameters &named) {
+  std::vector<std::string> names;
+  for (const auto &[name, variable] : named)
+    names.push_back(name);
+  return names;
+}
+
+void expectNear(const Tensor &a, const Tensor &b, float tolerance = 1e-5f) {
+  ASSERT_EQ(a.type().str(), b.type().str());
+  const auto x = a.to_vector<float>(), y = b.to_vector<float>();
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(x[i], y[i], tolerance) << "element " << i;
+}
+
+template <typename E, typename Fn> std::string messageOf(Fn fn) {
+  try {
+    fn();
+  } catch (const E &error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+using Names = std::vector<std::string>;
+
+/// Of PyTorch's names: convolution, normalization, relu, mean over the image, linear.
+ModelBuilder smallNet(int64_t batch = -1) {
   ModelBuilder b;
-  b.input("x", {2, 3}).output("y");
-  b.node("Relu", {"x"}, {"h"}, "first");
-  b.node("Neg", {"h"}, {"y"}, "second");
+  b.input("image", {batch, 2, 6, 6}).output("logits");
+  b.floats("conv.weight", {4, 2, 3, 3}, someFloats(72));
+  b.floats("conv.bias", {4}, someFloats(4));
+  b.floats("bn.weight", {4}, someFloats(4, 0.2f, 1));
+  b.floats("bn.bias", {4}, someFloats(4));
+  b.floats("bn.running_mean", {4}, someFloats(4, 0.1f));
+  b.floats("bn.running_var", {4}, someFloats(4, 0.2f, 1));
+  b.floats("fc.weight", {3, 4}, someFloats(12));
+  b.floats("fc.bias", {3}, someFloats(3));
+  b.node("Conv", {"image", "conv.weight", "conv.bias"}, {"c"}, "/conv/Conv");
+  b.node("BatchNormalization", {"c", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"}, {"n"}, "/bn/BatchNormalization");
+  b.node("Relu", {"n"}, {"r"});
+  b.node("GlobalAveragePool", {"r"}, {"p"});
+  b.node("Flatten", {"p"}, {"features"});
+  auto &fc = b.node("Gemm", {"features", "fc.weight", "fc.bias"}, {"logits"}, "/fc/Gemm");
+  test::setInt(fc, "transB", 1);
   return b;
 }
 
-TEST(OnnxModel, AcceptsAGoodOne) {
-  Model m = Model::parse(good().bytes(), "m.onnx");
-  ASSERT_EQ(m.inputs().size(), 1u);
-  EXPECT_EQ(m.inputs()[0].type(), "f32[2, 3]");
-  EXPECT_EQ(m.opset(""), 17);
-  EXPECT_EQ(m.opset("ai.onnx"), 17);
-  EXPECT_EQ(m.opset("com.example"), 0);
-  EXPECT_TRUE(m.unsupportedOps().empty());
-  EXPECT_EQ(m.opCounts(), (std::map<std::string, int>{{"Neg", 1}, {"Relu", 1}}));
+TEST(OnnxTrainable, ComputesWhatTheCompiledModelDoes) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  const Tensor x = someTensor({5, 2, 6, 6});
+  onnx::Compiled compiled = onnx::compile(file, {.dims = {{"d1", 5}}});
+  std::vector<float> in = x.to_vector<float>(), out(15);
+  const void *input = in.data();
+  void *output = out.data();
+  compiled.run({&input, 1}, {&output, 1});
+  const Tensor expected = from_span(out, {5, 3});
+  expectNear(net(x), expected);
+  auto f = jit([net](Tensor image) { return net(image); });
+  expectNear(f(x), expected);
+  expectNear(net(std::vector{x})[0], expected);
+  EXPECT_EQ(net.inputs()[0].name, "image");
+  EXPECT_EQ(net.inputs()[0].shape.names[0], "d1");
+  EXPECT_EQ(net.outputs(), Names{"logits"});
+  EXPECT_EQ(net.type_name(), "onnx::Model");
 }
 
-TEST(OnnxModel, NamesSymbolicDims) {
+TEST(OnnxTrainable, WeightsAreParametersByTheirNamesInTheFile) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"conv.weight", "conv.bias", "bn.weight", "bn.bias", "fc.weight", "fc.bias"}));
+  EXPECT_EQ(namesOf(net.buffers()), (Names{"bn.running_mean", "bn.running_var"}));
+  EXPECT_EQ(net.parameter_count(), 72 + 4 + 4 + 4 + 12 + 3);
+  EXPECT_EQ(net["conv"].parameters()[0].second.value().to_vector<float>(), someFloats(72));
+  net["conv"].freeze();
+  EXPECT_TRUE(net.parameters()[0].second.frozen());
+  EXPECT_FALSE(net.parameters()[2].second.frozen());
+}
+
+TEST(OnnxTrainable, WhatIsNoWeight) {
+  ModelBuilder b(18);
+  b.input("x", {1, 2, 4, 4}).output("y");
+  b.floats("scale", {}, {2});              // a number in a formula
+  b.floats("eps", {1, 1, 1, 1}, {0.5f});   // the same, broadcast
+  b.floats("scales", {4}, {1, 1, 2, 2});   // must be known
+  b.floats("gain", {1}, {3});              // a bias, say, of one output
+  b.floats("unused", {7}, someFloats(7));
+  b.floats("shift", {2, 1, 1}, {1, 2});
+  b.ints("axes", {2, 3});
+  b.node("Mul", {"x", "scale"}, {"a"});
+  b.node("Add", {"a", "eps"}, {"b"});
+  b.node("Mul", {"b", "gain"}, {"c"});
+  b.node("Add", {"c", "shift"}, {"d"});
+  auto &resize = b.node("Resize", {"d", "", "scales"}, {"e"});
+  auto *mode = resize.add_attribute();
+  mode->set_name("mode"), mode->set_type(::onnx::AttributeProto::STRING), mode->set_s("nearest");
+  auto &mean = b.node("ReduceMean", {"e", "axes"}, {"y"});
+  test::setInt(mean, "keepdims", 0);
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"gain", "shift"}));
+  EXPECT_EQ(namesOf(onnx::load(file, {.constants = {"sh*"}}).parameters()), (Names{"gain"}));
+  EXPECT_NE(messageOf<InputError>([&] { onnx::load(file, {.constants = {"fc.*"}}); }).find("no weight has a name like 'fc.*'"), std::string::npos);
+  EXPECT_EQ(net(zeros({1, 2, 4, 4})).to_vector<float>(), (std::vector<float>{2.5f, 3.5f}));
+}
+
+TEST(OnnxTrainable, ConstantNodesAreWeightsToo) {
   ModelBuilder b;
-  b.input("x", {-1, 3, -2}).output("x");
-  Model m = Model::parse(b.bytes(), "m.onnx");
-  EXPECT_EQ(m.inputs()[0].type(), "f32[d1, 3, d2]");
+  b.input("x", {-1, 3}).output("y");
+  auto &constant = b.node("Constant", {}, {"linear_0.w_0"});
+  auto *a = constant.add_attribute();
+  a->set_name("value"), a->set_type(::onnx::AttributeProto::TENSOR);
+  a->mutable_t()->set_data_type(::onnx::TensorProto::FLOAT);
+  a->mutable_t()->add_dims(3), a->mutable_t()->add_dims(2);
+  for (float v : someFloats(6))
+    a->mutable_t()->add_float_data(v);
+  b.node("Identity", {"linear_0.w_0"}, {"w"});
+  b.node("MatMul", {"x", "w"}, {"y"});
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"linear_0.w_0"}));
+  const Tensor x = someTensor({2, 3});
+  expectNear(net(x), matmul(x, someTensor({3, 2})));
+  net.parameters()[0].second.assign(zeros({3, 2}));
+  expectNear(net(x), zeros({2, 2}));
 }
 
-TEST(OnnxModel, AQuestionMarkNamesNothing) {
-  ModelBuilder b = good();
-  auto *shape = b.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-  for (int i : {0, 1})
-    shape->mutable_dim(i)->set_dim_param("?");
-  const Model model = Model::parse(b.bytes(), "m.onnx");
-  EXPECT_EQ(model.inputs()[0].dims[0].name, "x.0");
-  EXPECT_EQ(model.inputs()[0].dims[1].name, "x.1");
-}
-
-TEST(OnnxModel, AnInitializerIsNoInput) {
+TEST(OnnxTrainable, QuantizationKeepsItsScales) {
   ModelBuilder b;
-  b.input("x", {2}).input("w", {2}).output("y");
-  b.floats("w", {2}, {1, 2});
-  b.node("Add", {"x", "w"}, {"y"});
-  Model m = Model::parse(b.bytes(), "m.onnx");
-  ASSERT_EQ(m.inputs().size(), 1u);
-  EXPECT_EQ(m.weightBytes(), 8);
+  b.input("x", {4, 3}).output("y");
+  b.floats("s", {3}, {0.5f, 0.25f, 0.125f});
+  auto *zero = b.model.mutable_graph()->add_initializer();
+  zero->set_name("z"), zero->set_data_type(::onnx::TensorProto::INT8), zero->add_dims(3);
+  for (int i = 0; i < 3; ++i)
+    zero->add_int32_data(0);
+  b.floats("w", {3}, {1, 2, 3});
+  auto &q = b.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  test::setInt(q, "axis", 1);
+  auto &d = b.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  test::setInt(d, "axis", 1);
+  b.node("Mul", {"d", "w"}, {"y"});
+  const ModelOnDisk file(b);
+  EXPECT_EQ(namesOf(onnx::load(file).parameters()), (Names{"w"}));
 }
 
-TEST(OnnxModel, RefusesWhatIsNoModel) {
-  EXPECT_REFUSED("", "no graph");
-  EXPECT_REFUSED("hello, world", "not an ONNX model");
-  EXPECT_REFUSED(std::string(100, '\xff'), "not an ONNX model");
-}
-
-TEST(OnnxModel, RefusesEveryTruncation) {
-  const std::string bytes = good().bytes();
-  int refused = 0;
-  for (size_t n = 0; n < bytes.size(); ++n)
-    refused += !refusal(bytes.substr(0, n)).empty();
-  // What remains acceptable ends exactly at the end of a field behind the graph.
-  EXPECT_GT(refused, static_cast<int>(bytes.size()) - 8);
-}
-
-TEST(OnnxModel, RefusesDeepNesting) {
-  // A graph in an attribute of a node of a graph, 300 levels deep.
-  ::onnx::GraphProto inner;
-  for (int i = 0; i < 300; ++i) {
-    ::onnx::GraphProto outer;
-    auto *node = outer.add_node();
-    node->set_op_type("If");
-    *node->add_attribute()->mutable_g() = inner;
-    inner = outer;
+TEST(OnnxTrainable, NamesWithoutAPathOfTheirOwn) {
+  ModelBuilder b;
+  b.input("x", {2}).output("y");
+  for (const char *name : {"a", "a.b", "a_b", ".c", "d.e.f", "d.e"})
+    b.floats(name, {2}, {1, 2});
+  std::string last = "x";
+  int k = 0;
+  for (const char *name : {"a", "a.b", "a_b", ".c", "d.e.f", "d.e"}) {
+    const std::string next = std::string(name) == "d.e" ? "y" : "v" + std::to_string(k++);
+    b.node("Add", {last, name}, {next});
+    last = next;
   }
-  ModelBuilder b = good();
-  *b.model.mutable_graph()->add_node()->add_attribute()->mutable_g() = inner;
-  EXPECT_REFUSED(b.bytes(), "not an ONNX model, or damaged");
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"a", "a_b", "a_b_2", "_c", "d_e", "d.e.f"}));
+  EXPECT_EQ(net(zeros({2})).to_vector<float>(), (std::vector<float>{6, 12}));
 }
 
-TEST(OnnxModel, RefusesBadNames) {
-  ModelBuilder dangling = good();
-  dangling.node("Add", {"y", "ghost"}, {"z"}, "bad");
-  EXPECT_REFUSED(dangling.bytes(), "node 'bad' (Add) uses 'ghost', which nothing defines");
-
-  ModelBuilder twice = good();
-  twice.node("Abs", {"x"}, {"h"}, "again");
-  EXPECT_REFUSED(twice.bytes(), "value 'h' is produced twice, by nodes 'first' and 'again'");
-
-  ModelBuilder shadow = good();
-  shadow.floats("h", {1}, {1});
-  EXPECT_REFUSED(shadow.bytes(), "initializer 'h' is also produced by node 'first'");
-
-  ModelBuilder inputs = good();
-  inputs.input("x", {2, 3});
-  EXPECT_REFUSED(inputs.bytes(), "input 'x' is defined twice");
-
-  ModelBuilder output = good();
-  output.output("nowhere");
-  EXPECT_REFUSED(output.bytes(), "output 'nowhere' is defined by nothing");
-
-  ModelBuilder none = good();
-  none.model.mutable_graph()->clear_output();
-  EXPECT_REFUSED(none.bytes(), "no outputs");
+TEST(OnnxTrainable, GradientsOfWeights) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  const Tensor x = someTensor({4, 2, 6, 6}), label = from_span(std::vector<int64_t>{0, 1, 2, 1}, {4});
+  auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+  ASSERT_EQ(grads.size(), 6u);
+  // By finite differences along a direction.
+  for (size_t p = 0; p < grads.size(); ++p) {
+    const Variable w = net.parameters()[p].second;
+    const Tensor before = w.value(), direction = someTensor(w.shape(), 1);
+    auto at = [&](float step) {
+      w.assign(before + direction * step);
+      return softmax_cross_entropy(net(x), label).item<float>();
+    };
+    const float slope = (at(0.01f) - at(-0.01f)) / 0.02f, expected = sum(grads[p] * direction).item<float>();
+    w.assign(before);
+    EXPECT_NEAR(slope, expected, 2e-3f * std::max(1.f, std::abs(expected))) << net.parameters()[p].first;
+  }
+  // The same in a compiled function.
+  auto step = jit([net](Tensor image, Tensor kind) {
+    return value_and_grad([&] { return softmax_cross_entropy(net(image), kind); }, net.parameters()).grads;
+  });
+  const auto compiled = step(x, label);
+  for (size_t p = 0; p < grads.size(); ++p)
+    expectNear(compiled[p], grads[p]);
 }
 
-TEST(OnnxModel, RefusesBadNamesInBodies) {
-  auto model = [](const ModelBuilder &body) {
-    ModelBuilder b = good();
-    auto &node = b.node("If", {"p"}, {"z"}, "choice");
-    b.input("p", {}, ::onnx::TensorProto::BOOL);
-    setBody(node, "then_branch", body);
-    b.node("Abs", {"x"}, {"later"}, "after");
-    return b.bytes();
-  };
-  ModelBuilder fine;
-  fine.node("Neg", {"h"}, {"r"}, "inner");
-  fine.outputs({"r"});
-  EXPECT_NO_THROW(Model::parse(model(fine), "m.onnx"));
-
-  ModelBuilder ghost = fine;
-  ghost.node("Add", {"r", "ghost"}, {"s"}, "");
-  EXPECT_REFUSED(model(ghost), "node 'choice.then_branch/Add2' (Add) uses 'ghost', which nothing defines");
-  ModelBuilder early = fine;
-  early.node("Abs", {"later"}, {"s"}, "early");
-  EXPECT_REFUSED(model(early), "node 'choice.then_branch/early' (Abs) uses 'later' before node 'after' produces it");
-  ModelBuilder twice = fine;
-  twice.node("Abs", {"h"}, {"r"}, "again");
-  EXPECT_REFUSED(model(twice), "value 'r' is produced twice, by nodes 'choice.then_branch/inner' and "
-                               "'choice.then_branch/again'");
-  ModelBuilder nowhere = fine;
-  nowhere.outputs({"nowhere"});
-  EXPECT_REFUSED(model(nowhere), "output 'nowhere' of the body choice.then_branch/ is defined by nothing");
-  ModelBuilder input = fine;
-  input.input("r", {1});
-  EXPECT_REFUSED(model(input), "input 'r' is also produced by node 'choice.then_branch/inner'");
+TEST(OnnxTrainable, Trains) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  net["conv"].freeze();
+  const Tensor conv = net["conv"].parameters()[0].second.value(), mean = net.buffers()[0].second.value();
+  const optim::SGD opt(net.parameters(), {.lr = 0.3, .momentum = 0.9});
+  auto step = jit([net, opt](Tensor x, Tensor label) {
+    auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+    opt.update(grads);
+    return loss;
+  }, {.strict_donation = true});
+  const Tensor x = someTensor({6, 2, 6, 6}, 2), label = from_span(std::vector<int64_t>{0, 1, 2, 0, 1, 2}, {6});
+  const TrainScope training;
+  const float first = step(x, label).item<float>();
+  float last = first;
+  for (int i = 0; i < 200; ++i)
+    last = step(x, label).item<float>();
+  EXPECT_LT(last, first * 0.6f);
+  EXPECT_EQ(step.stats().traces, 1);
+  EXPECT_EQ(net["conv"].parameters()[0].second.value().to_vector<float>(), conv.to_vector<float>());
+  EXPECT_EQ(net.buffers()[0].second.value().to_vector<float>(), mean.to_vector<float>());
+  net.initialize(3); // back to what the file says, whatever the seed
+  EXPECT_EQ(net["fc"].parameters()[0].second.value().to_vector<float>(), someFloats(12));
 }
 
-TEST(OnnxModel, CountsTheNodesOfBodies) {
-  ModelBuilder inner;
-  inner.node("Unique", {"x"}, {"r"}, "");
-  inner.outputs({"r"});
-  ModelBuilder b = good();
-  b.input("p", {}, ::onnx::TensorProto::BOOL);
-  setBody(b.node("If", {"p"}, {"z"}, "choice"), "then_branch", inner);
-  Model m = Model::parse(b.bytes(), "m.onnx");
-  EXPECT_EQ(m.opCounts()["Unique"], 1);
-  ASSERT_EQ(m.unsupportedOps().size(), 1u);
-  EXPECT_EQ(m.unsupportedOps()[0].node, "choice.then_branch/Unique1");
+struct Classifier : nn::Module<Classifier> {
+  onnx::Model body;
+  nn::Dense head = child("head", nn::Dense(2));
+  explicit Classifier(const std::string &file) : body(child("body", onnx::load(file, {.outputs = {"features"}}))) {}
+  Tensor forward(Tensor x) const { return head(body(x)); }
+};
+
+TEST(OnnxTrainable, ANewHeadOnValuesFromWithin) {
+  const ModelOnDisk file(smallNet());
+  const Classifier net(file);
+  net.initialize({{f32, {3, 2, 6, 6}}}, 7);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"body.conv.weight", "body.conv.bias", "body.bn.weight", "body.bn.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(net["body.conv"].parameters()[0].second.value().to_vector<float>(), someFloats(72));
+  EXPECT_EQ(net(someTensor({3, 2, 6, 6})).shape(), (Shape{3, 2}));
+  net["body"].freeze();
+  auto loss = [&] { return sum(net(someTensor({3, 2, 6, 6}))); };
+  EXPECT_EQ(value_and_grad(loss, net.parameters()).grads.size(), 6u);
+  // A copy is a module of its own.
+  const Classifier copy = net.clone();
+  copy["body.conv"].parameters()[0].second.assign(zeros({4, 2, 3, 3}));
+  EXPECT_EQ(net["body.conv"].parameters()[0].second.value().to_vector<float>(), someFloats(72));
+  EXPECT_GT(sum(abs(net(someTensor({3, 2, 6, 6})) - copy(someTensor({3, 2, 6, 6})))).item<float>(), 1e-4f);
+
+  EXPECT_NE(messageOf<InputError>([&] { onnx::load(file, {.outputs = {"feature"}}); })
+                .find("no node gives a value 'feature'; from the last node backwards they give 'logits', 'features', 'p'"),
+            std::string::npos);
+  EXPECT_NE(messageOf<InputError>([&] { onnx::load(file, {.outputs = {"p", "p"}}); }).find("'p' is asked for twice"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { net.replace("body.conv", nn::Conv2d(4, 3)); }).find("is a group of weights, which nothing calls"),
+            std::string::npos);
+  const onnx::Model both = onnx::load(file, {.outputs = {"logits", "features"}});
+  EXPECT_EQ(both(std::vector{someTensor({3, 2, 6, 6})})[1].shape(), (Shape{3, 4}));
+  EXPECT_NE(messageOf<Error>([&] { both(someTensor({3, 2, 6, 6})); }).find("has 1 inputs and 2 outputs"), std::string::npos);
 }
 
-TEST(OnnxModel, RefusesCyclesAndDisorder) {
+TEST(OnnxTrainable, SizesOfTheCall) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  net.hybridize();
+  net.compile({{f32, {"batch", 2, 6, 6}}});
+  for (int64_t n : {1, 3, 17})
+    EXPECT_EQ(net(someTensor({n, 2, 6, 6})).shape(), (Shape{n, 3}));
+  EXPECT_EQ(net.stats().traces, 1);
+  const onnx::Model plain = onnx::load(file);
+  expectNear(net(someTensor({17, 2, 6, 6})), plain(someTensor({17, 2, 6, 6})));
+  EXPECT_NE(net.summary({{f32, {2, 2, 6, 6}}}).find("f32[2, 3]"), std::string::npos);
+}
+
+TEST(OnnxTrainable, RefusesOtherInputs) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  auto refusal = [&](const Tensor &x) { return messageOf<ShapeError>([&] { net(x); }); };
+  EXPECT_NE(refusal(zeros({1, 2, 6})).find("is f32[d1, 2, 6, 6], and f32[1, 2, 6] was given"), std::string::npos) << refusal(zeros({1, 2, 6}));
+  EXPECT_NE(refusal(zeros({1, 2, 6, 6}, f64)).find("convert it with cast() first"), std::string::npos);
+  EXPECT_NE(refusal(zeros({1, 2, 7, 6})).find("dimension open (dynamic)"), std::string::npos);
+  EXPECT_NE(refusal(zeros({0, 2, 6, 6})).find("sizes are at least 1"), std::string::npos);
+  EXPECT_NE(refusal(Tensor()).find("an empty tensor was given"), std::string::npos);
+  EXPECT_NE(messageOf<ShapeError>([&] { net(std::vector<Tensor>{}); }).find("has 1 inputs, and 0 tensors were given"), std::string::npos);
+
   ModelBuilder b;
-  b.input("x", {2}).output("b");
-  b.node("Add", {"x", "b"}, {"a"}, "one");
-  b.node("Relu", {"a"}, {"b"}, "two");
-  EXPECT_REFUSED(b.bytes(), "node 'one' (Add) uses 'b' before node 'two' produces it");
-  ModelBuilder self;
-  self.input("x", {2}).output("a");
-  self.node("Add", {"x", "a"}, {"a"}, "one");
-  EXPECT_REFUSED(self.bytes(), "before node 'one' produces it");
+  b.input("x", {-1, 3}).input("y", {-1, 3}).output("z");
+  b.node("Add", {"x", "y"}, {"z"});
+  const ModelOnDisk two(b);
+  const onnx::Model sum = onnx::load(two);
+  EXPECT_NE(messageOf<ShapeError>([&] { sum({zeros({2, 3}), zeros({4, 3})}); }).find("but 'd1' is 2 in input 'x'"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { sum(zeros({2, 3})); }).find("pass a std::vector<Tensor>"), std::string::npos);
+
+  // What a node says against the sizes names the node.
+  ModelBuilder c;
+  c.input("x", {-1, -2}).output("y");
+  c.floats("w", {4, 2}, someFloats(8));
+  c.node("MatMul", {"x", "w"}, {"y"}, "/fc/MatMul");
+  const ModelOnDisk open(c);
+  const onnx::Model linear = onnx::load(open);
+  EXPECT_EQ(linear(zeros({3, 4})).shape(), (Shape{3, 2}));
+  EXPECT_NE(messageOf<ShapeError>([&] { linear(zeros({3, 5})); }).find("node '/fc/MatMul'"), std::string::npos);
+  EXPECT_NE(messageOf<InputError>([] { onnx::load("no-such.onnx"); }).find("no-such.onnx"), std::string::npos);
 }
 
-TEST(OnnxModel, RefusesBadInputs) {
-  ModelBuilder negative;
-  negative.input("x", {1}).output("x");
-  negative.model.mutable_graph()
-      ->mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(0)
-      ->set_dim_value(-5);
-  EXPECT_REFUSED(negative.bytes(), "input 'x' has a dimension of size -5");
-
-  ModelBuilder rank;
-  rank.input("x", std::vector<int64_t>(9, 1)).output("x");
-  EXPECT_REFUSED(rank.bytes(), "9 dimensions");
-
-  ModelBuilder text;
-  text.input("x", {1}, ::onnx::TensorProto::STRING).output("x");
-  EXPECT_REFUSED(text.bytes(), "element type string");
-
-  ModelBuilder opset(kMaxRank + 1000);
-  opset.input("x", {1}).output("x");
-  EXPECT_REFUSED(opset.bytes(), "newer than");
+TEST(OnnxTrainable, ErrorsOfOpsNameTheNode) {
+  ModelBuilder b;
+  b.input("x", {4}).output("y");
+  b.floats("w", {4}, {1, 2, 3, 4});
+  b.node("Mul", {"x", "w"}, {"m"}, "/scale/Mul");
+  b.node("Log", {"m"}, {"y"}, "/head/Log");
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  const CheckNan check;
+  const std::string message = messageOf<RuntimeError>([&] { net(from_span(std::vector<float>{1, -1, 1, 1}, {4})); });
+  EXPECT_NE(message.find("node '/head/Log'"), std::string::npos) << message;
 }
 
-TEST(OnnxModel, ListsUnsupportedOpsAtOnce) {
-  ModelBuilder b = good();
-  b.node("Unique", {"y"}, {"z"}, "memory");
-  b.node("FusedConv", {"z"}, {"w"}, "").set_domain("com.microsoft");
-  auto list = Model::parse(b.bytes(), "m.onnx").unsupportedOps();
-  ASSERT_EQ(list.size(), 2u);
-  EXPECT_EQ(list[0].op, "Unique");
-  EXPECT_EQ(list[0].node, "memory");
-  EXPECT_EQ(list[0].opset, 17);
-  EXPECT_EQ(list[1].op, "com.microsoft.FusedConv");
+TEST(OnnxTrainable, ConvertedWeightsAreStoredSoAndComputedAsTheFileSays) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  const Tensor x = someTensor({2, 2, 6, 6}), before = net(x);
+  net.to(bf16);
+  EXPECT_EQ(net.parameters()[0].second.dtype(), bf16);
+  expectNear(net(x), before, 2e-2f);
 }
 
-// --- Tensors
-// ----------------------------------------------------------------------------------------------------------
+TEST(OnnxTrainable, PackagesOfIt) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  const std::string path = testing::TempDir() + "tressel-onnx-model.tsl";
+  net.export_package(path, {.inputs = {{f32, {"batch", 2, 6, 6}, "image"}}, .outputs = {"logits"}});
+  EXPECT_GT(std::filesystem::file_size(path), 1000u);
+  std::filesystem::remove(path);
+}
 
-std::string tensorRefusal(const ::onnx::TensorProto &t, const std::string &folder = ".") {
-  try {
-    onnx::tensorData(t, "m.onnx", folder);
-    return "";
-  } catch (const InputError &e) {
-    return e.what();
+//--- Control flow -----------------------------------------------------------------------------------------------------
+
+TEST(OnnxTrainable, LossGoesBackThroughBranches) {
+  ModelBuilder then, otherwise, b;
+  then.node("Mul", {"x", "w"}, {"a"});
+  then.outputs({"a"});
+  otherwise.node("Sub", {"x", "w"}, {"c"});
+  otherwise.outputs({"c"});
+  b.input("x", {3}).input("flag", {}, ::onnx::TensorProto::BOOL).output("y");
+  b.floats("w", {3}, {1, 2, 3});
+  auto &branch = b.node("If", {"flag"}, {"y"});
+  test::setBody(branch, "then_branch", then);
+  test::setBody(branch, "else_branch", otherwise);
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  ASSERT_EQ(namesOf(net.parameters()), Names{"w"});
+  const Tensor x = from_span(std::vector<float>{4, 5, 6}, {3});
+  auto gradient = jit([net](Tensor x, Tensor flag) {
+    return value_and_grad([&] { return sum(net({x, flag})[0]); }, net.parameters()).grads[0];
+  });
+  for (bool flag : {true, false}) {
+    const std::vector<float> expected = flag ? std::vector<float>{4, 5, 6} : std::vector<float>{-1, -1, -1};
+    EXPECT_EQ(gradient(x, tensor(flag)).to_vector<float>(), expected);
+    auto [value, grads] = value_and_grad([&] { return sum(net({x, tensor(flag)})[0]); }, net.parameters());
+    EXPECT_EQ(grads[0].to_vector<float>(), expected);
+    EXPECT_EQ(value.item<float>(), flag ? 32 : 9);
   }
 }
 
-TEST(OnnxTensor, ReadsTypedAndRawData) {
+TEST(OnnxTrainable, RecurrentNetworksOfAnyLength) {
   ModelBuilder b;
-  auto &t = b.floats("w", {2, 2}, {1, 2, 3, 4});
-  op::HostTensor typed = onnx::tensorData(t, "m", ".");
-  EXPECT_EQ(typed.as<float>()[3], 4);
-  float values[] = {5, 6, 7, 8};
-  t.clear_float_data();
-  t.set_raw_data(values, sizeof values);
-  EXPECT_EQ(onnx::tensorData(t, "m", ".").as<float>()[0], 5);
-  // Booleans of any nonzero byte become 1.
-  t.set_data_type(::onnx::TensorProto::BOOL);
-  t.set_raw_data(std::string("\x00\x02\xff\x01", 4));
-  op::HostTensor bools = onnx::tensorData(t, "m", ".");
-  EXPECT_EQ(bools.as<uint8_t>()[1], 1);
-  EXPECT_EQ(bools.as<uint8_t>()[2], 1);
+  b.input("x", {-1, 2, 3}).output("last");
+  b.floats("W", {1, 16, 3}, someFloats(48));
+  b.floats("R", {1, 16, 4}, someFloats(64));
+  b.floats("B", {1, 32}, someFloats(32));
+  auto &lstm = b.node("LSTM", {"x", "W", "R", "B"}, {"", "h"});
+  test::setInt(lstm, "hidden_size", 4);
+  b.ints("axes", {0});
+  b.node("Squeeze", {"h", "axes"}, {"last"});
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"W", "R", "B"}));
+  const Tensor x = someTensor({5, 2, 3}, 1);
+  auto loss = [net](Tensor x) { return sum(square(net(x))); };
+  auto [value, grads] = value_and_grad([&] { return loss(x); }, net.parameters());
+  auto compiled = jit([&](Tensor x) { return value_and_grad([&] { return loss(x); }, net.parameters()).grads; });
+  const auto same = compiled(x);
+  for (size_t p = 0; p < 3; ++p) {
+    expectNear(same[p], grads[p]);
+    const Variable w = net.parameters()[p].second;
+    const Tensor before = w.value(), direction = someTensor(w.shape(), 1);
+    auto at = [&](float step) {
+      w.assign(before + direction * step);
+      return loss(x).item<float>();
+    };
+    const float slope = (at(0.01f) - at(-0.01f)) / 0.02f, expected = sum(grads[p] * direction).item<float>();
+    w.assign(before);
+    EXPECT_NEAR(slope, expected, 2e-3f * std::max(1.f, std::abs(expected)));
+  }
+  EXPECT_EQ(net(someTensor({9, 2, 3})).shape(), (Shape{2, 4}));
 }
 
-TEST(OnnxTensor, ReadsHalves) {
-  ::onnx::TensorProto t;
-  t.set_name("h");
-  t.set_data_type(::onnx::TensorProto::FLOAT16);
-  t.add_dims(1);
-  t.add_int32_data(0x3c00);
-  EXPECT_EQ(onnx::tensorData(t, "m", ".").as<uint16_t>()[0], 0x3c00);
-}
-
-TEST(OnnxTensor, RefusesWrongSizes) {
-  ModelBuilder b;
-  auto &t = b.floats("w", {2, 2}, {1, 2, 3});
-  EXPECT_NE(tensorRefusal(t).find("tensor 'w' of type f32[2, 2] holds 3 values"), std::string::npos);
-  t.clear_float_data();
-  t.set_raw_data("abc");
-  EXPECT_NE(tensorRefusal(t).find("holds 3 bytes"), std::string::npos);
-  t.set_dims(0, int64_t(1) << 40);
-  t.set_dims(1, int64_t(1) << 40);
-  EXPECT_NE(tensorRefusal(t).find("larger than any memory"), std::string::npos);
-  t.set_dims(0, int64_t(1) << 30); // 4 GiB that are not there must not be allocated
-  t.set_dims(1, 1);
-  EXPECT_NE(tensorRefusal(t).find("holds 3 bytes"), std::string::npos);
-  t.set_dims(0, -1);
-  EXPECT_NE(tensorRefusal(t).find("dimension of size -1"), std::string::npos);
-  t.set_data_type(::onnx::TensorProto::STRING);
-  EXPECT_NE(tensorRefusal(t).find("element type string"), std::string::npos);
-}
-
-TEST(OnnxTensor, ExternalDataStaysInTheFolder) {
-  namespace fs = std::filesystem;
-  fs::path root = fs::path(::testing::TempDir()) / "onnx-external";
-  fs::remove_all(root);
-  fs::create_directories(root / "model");
-  float values[] = {1, 2, 3, 4};
-  for (auto file : {root / "secret.bin", root / "model" / "w.bin"})
-    std::ofstream(file, std::ios::binary).write(reinterpret_cast<char *>(values), sizeof values);
-  fs::create_symlink(root / "secret.bin", root / "model" / "link.bin");
-
-  ::onnx::TensorProto t;
-  t.set_name("w");
-  t.set_data_type(::onnx::TensorProto::FLOAT);
-  t.add_dims(2);
-  t.set_data_location(::onnx::TensorProto::EXTERNAL);
-  auto *location = t.add_external_data();
-  location->set_key("location");
-  auto *offset = t.add_external_data();
-  offset->set_key("offset");
-  auto *length = t.add_external_data();
-  length->set_key("length");
-  auto set = [&](const std::string &path, const std::string &from, const std::string &count) {
-    location->set_value(path);
-    offset->set_value(from);
-    length->set_value(count);
-    return tensorRefusal(t, (root / "model").string());
-  };
-  EXPECT_EQ(set("w.bin", "8", "8"), "");
-  EXPECT_EQ(onnx::tensorData(t, "m", (root / "model").string()).as<float>()[0], 3);
-  EXPECT_NE(set("../secret.bin", "0", "8").find("leads out of the model's folder"), std::string::npos);
-  EXPECT_NE(set("link.bin", "0", "8").find("leads out of the model's folder"), std::string::npos);
-  EXPECT_NE(set((root / "secret.bin").string(), "0", "8").find("is not a relative path"), std::string::npos);
-  EXPECT_NE(set("missing.bin", "0", "8").find("does not exist"), std::string::npos);
-  EXPECT_NE(set("w.bin", "12", "8").find("is shorter"), std::string::npos);
-  EXPECT_NE(set("w.bin", "-4", "8").find("offset or length"), std::string::npos);
-  EXPECT_NE(set("w.bin", "0", "4").find("holds 4 bytes"), std::string::npos);
+TEST(OnnxTrainable, LoopsWithWeightsFromOutside) {
+  ModelBuilder body, b;
+  body.input("i", {}, ::onnx::TensorProto::INT64).input("go", {}, ::onnx::TensorProto::BOOL).input("v", {2});
+  body.node("Mul", {"v", "w"}, {"next"});
+  body.node("Identity", {"go"}, {"again"});
+  body.outputs({"again", "next"});
+  b.input("x", {2}).output("y");
+  b.floats("w", {2}, {2, 3});
+  auto *count = b.model.mutable_graph()->add_initializer();
+  count->set_name("n"), count->set_data_type(::onnx::TensorProto::INT64), count->add_int64_data(3);
+  b.flag("true", true);
+  auto &loop = b.node("Loop", {"n", "true", "x"}, {"y"});
+  test::setBody(loop, "body", body);
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  auto gradient = jit([net](Tensor x) { return value_and_grad([&] { return sum(net(x)); }, net.parameters()).grads[0]; });
+  EXPECT_EQ(net(ones({2})).to_vector<float>(), (std::vector<float>{8, 27}));
+  EXPECT_EQ(gradient(ones({2})).to_vector<float>(), (std::vector<float>{12, 27})); // 3 w^2
 }
 
 } // namespace

@@ -251,7 +251,7 @@ protected:
     onnx::ImportOptions options;
     options.keepDynamic = bytes.size() % 2; // with sizes that are symbols, or 1
     try {
-      onnx::import(onnx::Model::parse(bytes, "mutant.onnx"), context, options);
+      onnx::import(onnx::ModelFile::parse(bytes, "mutant.onnx"), context, options);
       return true;
     } catch (const InputError &e) {
       EXPECT_EQ(std::string(e.what()).rfind("mutant.onnx: ", 0), 0u) << what << ": " << e.what();

@@ -155,8 +155,8 @@ Result runCase(const fs::path &dir, How how, Fixed fixed = Fixed::Nothing) {
   std::ifstream in(dir / "model.onnx", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   try {
-    auto parse = [&] { return importer::Model::parse(bytes, dir.filename().string(), dir.string()); };
-    importer::Model model = parse(); // what is no tensor is refused here, before its file is read as one
+    auto parse = [&] { return importer::ModelFile::parse(bytes, dir.filename().string(), dir.string()); };
+    importer::ModelFile model = parse(); // what is no tensor is refused here, before its file is read as one
     std::vector<HostTensor> inputs = readTensors(dir / "test_data_set_0", "input_");
     std::vector<HostTensor> want = readTensors(dir / "test_data_set_0", "output_");
     if (fixed != Fixed::Nothing) {
@@ -234,8 +234,8 @@ bool writePage(const std::string &path, const std::map<std::string, OpRow> &rows
   std::ofstream out(path);
   out << "# ONNX\n\nGenerated from the node tests of `onnx==1.22.0` (operator set 27): run `ninja -C build update-onnx-page`.\n\n"
       << "`tressel compile`, `run`, `bisect` and `inspect` take `.onnx` files, and so does `onnx.h`. A model with an op that is not\n"
-      << "supported is refused with the list of all of them. The importer's design is in\n"
-      << "[frontend/onnx/README.md](../frontend/onnx/README.md).\n\n"
+      << "supported is refused with the list of all of them. `onnx::load` makes a module whose weights are parameters that can be trained\n"
+      << "([training.md](training.md#fine-tuning)). The importer's design is in [frontend/onnx/README.md](../frontend/onnx/README.md).\n\n"
       << "Of " << count[0] + count[1] + count[2] << " node tests " << count[0] << " pass, " << count[1] << " are unsupported, "
       << count[2] << " fail. A case whose shapes, axes, scales, regions or conditions come in as\ninputs is also tried with those as constants. An op's expanded "
       << "form (its definition in other ops) counts as the op.\n\n"

@@ -9,7 +9,7 @@
 
 namespace tressel {
 using namespace test;
-using onnx::Model;
+using onnx::ModelFile;
 
 namespace {
 
@@ -23,7 +23,7 @@ protected:
   }
   std::string refusal(const ModelBuilder &b) {
     try {
-      onnx::import(Model::parse(b.bytes(), "m.onnx"), context, {});
+      onnx::import(ModelFile::parse(b.bytes(), "m.onnx"), context, {});
       return "";
     } catch (const InputError &e) {
       return e.what();
@@ -126,12 +126,12 @@ TEST_F(OnnxSchema, AllOfAModelAreFound) {
   auto &choice = b.node("If", {"flag"}, {"c"}, "choice");
   setBody(choice, "then_branch", body);
   setBody(choice, "else_branch", body); // not reached behind the other
-  const auto found = onnx::findMalformed(Model::parse(b.bytes(), "m.onnx"), context);
+  const auto found = onnx::findMalformed(ModelFile::parse(b.bytes(), "m.onnx"), context);
   std::vector<std::string> nodes;
   for (const onnx::Malformed &m : found)
     nodes.push_back(m.node);
   EXPECT_EQ(nodes, (std::vector<std::string>{"lstm", "erf", "choice.then_branch/in-body"}));
-  EXPECT_TRUE(onnx::findMalformed(Model::parse(single("Abs", {{{-1}, F32}}).bytes(), "m.onnx"), context).empty());
+  EXPECT_TRUE(onnx::findMalformed(ModelFile::parse(single("Abs", {{{-1}, F32}}).bytes(), "m.onnx"), context).empty());
 }
 
 } // namespace

@@ -25,7 +25,7 @@ int main() {
     if (std::fread(bytes.data(), 1, bytes.size(), stdin) != bytes.size())
       return 1;
     try {
-      importer::import(importer::Model::parse(bytes, "m.onnx"), context);
+      importer::import(importer::ModelFile::parse(bytes, "m.onnx"), context);
       say("imported", "");
     } catch (const importer::MalformedInput &e) {
       say("malformed", e.what());

@@ -28,8 +28,8 @@ inline constexpr int64_t kNewestOpset = 27;
 
 /// A dimension of an input or output as the model declares it.
 struct DeclaredDim {
-  Size size = kDynamic;    ///< kDynamic: see `name`
-  std::string name;        ///< of a symbolic dimension; made up ("x.0") when the model gives none
+  Size size = kDynamic; ///< kDynamic: see `name`
+  std::string name;     ///< of a symbolic dimension; made up ("x.0") when the model gives none
 };
 struct DeclaredValue {
   std::string name;
@@ -40,26 +40,27 @@ struct DeclaredValue {
   std::string type() const;
 };
 
-class Model {
+class ModelFile {
 public:
   /// Reads and checks a file. Throws InputError: unreadable, no protobuf, no graph, names that are missing or doubled,
   /// nodes out of order (or in a cycle), in the graph or in the body of a node, an opset that is newer than known.
-  static Model load(const std::string &path);
+  static ModelFile load(const std::string &path);
   /// The same from memory. `name` stands in messages and locations; tensors in other files are looked for in `folder`.
-  static Model parse(std::string_view bytes, std::string name, std::string folder = ".");
+  static ModelFile parse(std::string_view bytes, std::string name, std::string folder = ".");
 
-  Model(Model &&) noexcept;
-  Model &operator=(Model &&) noexcept;
-  ~Model();
+  ModelFile(ModelFile &&) noexcept;
+  ModelFile &operator=(ModelFile &&) noexcept;
+  ~ModelFile();
 
   const std::string &name() const { return name_; }
   const std::string &folder() const { return folder_; }
   const ::onnx::ModelProto &proto() const { return *proto_; }
   const ::onnx::GraphProto &graph() const;
-  /// The raw data of an initializer of the graph that its message lacks, as it is large: bytes, at a multiple of 64. Else
-  /// none.
+  /// The raw data of an initializer of the graph that its message lacks, as it is large: bytes, at a multiple of 64.
+  /// Else none.
   op::HostTensor rawData(int initializer) const {
-    return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)] : op::HostTensor();
+    return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)]
+                                                              : op::HostTensor();
   }
 
   /// The inputs a caller gives: those that no initializer provides.
@@ -80,8 +81,8 @@ public:
   [[noreturn]] void fail(const std::string &message) const;
 
 private:
-  Model() = default;
-  static Model parseMessage(std::string_view bytes, size_t fileBytes, std::string name, std::string folder);
+  ModelFile() = default;
+  static ModelFile parseMessage(std::string_view bytes, size_t fileBytes, std::string name, std::string folder);
   void check();
   struct Scope;
   void checkNames(Scope scope) const;
@@ -101,7 +102,7 @@ std::string nodeLabel(const ::onnx::NodeProto &node, int index);
 /// What names the nodes of a body: the node's label, the attribute. "If_3.then_branch/".
 std::string bodyLabel(const std::string &node, const std::string &attribute);
 /// Why a node's op cannot be imported: not in the table (an empty reason), or not in this version; nothing if it can.
-std::optional<Unsupported> unknownOp(const Model &model, const ::onnx::NodeProto &node, std::string label);
+std::optional<Unsupported> unknownOp(const ModelFile &model, const ::onnx::NodeProto &node, std::string label);
 /// Calls fn with each node of the graph and of its bodies: the node, its label.
 void forEachNode(const ::onnx::GraphProto &graph,
                  const std::function<void(const ::onnx::NodeProto &, const std::string &)> &fn,

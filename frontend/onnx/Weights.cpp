@@ -1,0 +1,229 @@
+#include "frontend/onnx/Weights.h"
+
+#include "frontend/onnx/Import.h"
+#include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/TensorData.h"
+#include "onnx.pb.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace tressel::onnx {
+
+namespace {
+
+bool isConstant(const ::onnx::NodeProto &node) { return isDefaultDomain(node.domain()) && node.op_type() == "Constant"; }
+
+/// The tensor of a node Constant; null for its other forms, which are numbers and lists of them.
+const ::onnx::TensorProto *tensorOf(const ::onnx::NodeProto &node) {
+  if (isConstant(node) && node.output_size() == 1)
+    for (const auto &attr : node.attribute())
+      if (attr.name() == "value" && attr.has_t())
+        return &attr.t();
+  return nullptr;
+}
+
+/// Calls fn with the name of each value that a node uses, also within its bodies.
+template <typename Fn> void forEachUse(const ::onnx::NodeProto &node, Fn fn) {
+  for (const std::string &name : node.input())
+    if (!name.empty())
+      fn(name);
+  for (const auto &attr : node.attribute())
+    if (attr.has_g()) {
+      for (const auto &inner : attr.g().node())
+        forEachUse(inner, fn);
+      for (const auto &output : attr.g().output())
+        fn(output.name());
+    }
+}
+
+/// The graph with the node that gives each value.
+class Producers {
+public:
+  explicit Producers(const ::onnx::GraphProto &graph) : graph_(graph) {
+    for (int i = 0; i < graph.node_size(); ++i)
+      for (const std::string &name : graph.node(i).output())
+        nodeOf_.emplace(name, i);
+  }
+  const ::onnx::GraphProto &graph() const { return graph_; }
+  std::optional<int> nodeOf(const std::string &name) const {
+    const auto it = nodeOf_.find(name);
+    return it == nodeOf_.end() ? std::nullopt : std::optional(it->second);
+  }
+  struct Needed {
+    std::unordered_set<int> nodes;
+    std::unordered_set<std::string> values;
+  };
+  /// Names that bodies define count too, which may need too much where a name stands for two values.
+  Needed neededFor(const std::vector<std::string> &outputs) const {
+    Needed needed;
+    std::vector<std::string> open = outputs;
+    while (!open.empty()) {
+      const std::string name = std::move(open.back());
+      open.pop_back();
+      if (!needed.values.insert(name).second)
+        continue;
+      if (const auto node = nodeOf(name); node && needed.nodes.insert(*node).second)
+        forEachUse(graph_.node(*node), [&](const std::string &used) { open.push_back(used); });
+    }
+    return needed;
+  }
+
+private:
+  const ::onnx::GraphProto &graph_;
+  std::unordered_map<std::string, int> nodeOf_;
+};
+
+/// What an op makes of an input, beyond an operand.
+enum class Use : uint8_t { Operand, Statistic, Scale };
+
+Use useOf(const ::onnx::NodeProto &node, int input) {
+  if (!isDefaultDomain(node.domain()))
+    return Use::Operand;
+  const std::string &op = node.op_type();
+  if (op == "BatchNormalization" && input >= 3)
+    return Use::Statistic;
+  if (input >= 1 && (op == "QuantizeLinear" || op == "DequantizeLinear" || op.starts_with("QLinear")))
+    return Use::Scale;
+  return Use::Operand;
+}
+
+/// How values are used where that is no operand's use, by name; what only renames a value is looked through.
+std::unordered_map<std::string, Use> specialUses(const Producers &producers) {
+  std::unordered_map<std::string, Use> uses;
+  forEachNode(producers.graph(), [&](const ::onnx::NodeProto &node, const std::string &) {
+    for (int i = 0; i < node.input_size(); ++i) {
+      const Use use = useOf(node, i);
+      if (use == Use::Operand)
+        continue;
+      std::string name = node.input(i);
+      uses.emplace(name, use);
+      while (const auto from = producers.nodeOf(name)) {
+        const auto &source = producers.graph().node(*from);
+        if (source.op_type() != "Identity" || source.input_size() != 1)
+          break;
+        name = source.input(0);
+        uses.emplace(name, use);
+      }
+    }
+  });
+  return uses;
+}
+
+} // namespace
+
+std::vector<std::string> outputNames(const ModelFile &model, const std::vector<std::string> &wanted) {
+  std::vector<std::string> names;
+  if (wanted.empty()) {
+    for (const DeclaredValue &output : model.outputs())
+      names.push_back(output.name);
+    return names;
+  }
+  const Producers producers(model.graph());
+  for (const std::string &name : wanted) {
+    if (!producers.nodeOf(name)) {
+      std::string last; // a new head replaces the last nodes
+      const auto &nodes = model.graph().node();
+      for (int i = nodes.size() - 1; i >= std::max(0, nodes.size() - 8); --i)
+        for (const std::string &output : nodes[i].output())
+          if (!output.empty())
+            last += (last.empty() ? "'" : ", '") + output + "'";
+      model.fail("no node gives a value '" + name + "'; from the last node backwards they give " + last);
+    }
+    if (std::ranges::find(names, name) != names.end())
+      model.fail("'" + name + "' is asked for twice as an output");
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<size_t> inputsFor(const ModelFile &model, const std::vector<std::string> &outputs) {
+  std::vector<size_t> inputs;
+  const Producers producers(model.graph());
+  const Producers::Needed needed = producers.neededFor(outputNames(model, outputs));
+  for (size_t i = 0; i < model.inputs().size(); ++i)
+    if (outputs.empty() || needed.values.contains(model.inputs()[i].name))
+      inputs.push_back(i);
+  return inputs;
+}
+
+std::unordered_set<int> unusedNodes(const ModelFile &model, const ImportOptions &options) {
+  std::unordered_set<int> unused;
+  if (options.outputs.empty() && options.weights.empty())
+    return unused;
+  const Producers producers(model.graph());
+  for (const Weight &weight : options.weights)
+    if (const auto node = producers.nodeOf(weight.name))
+      unused.insert(*node);
+  if (options.outputs.empty())
+    return unused;
+  const Producers::Needed needed = producers.neededFor(options.outputs);
+  for (int i = 0; i < model.graph().node_size(); ++i)
+    if (!needed.nodes.contains(i))
+      unused.insert(i);
+  return unused;
+}
+
+std::vector<Weight> weightsOf(const ModelFile &model, const std::vector<std::string> &outputs) {
+  const Producers producers(model.graph());
+  const Producers::Needed needed = producers.neededFor(outputNames(model, outputs));
+  const std::unordered_map<std::string, Use> uses = specialUses(producers);
+  std::vector<Weight> weights;
+  auto consider = [&](const std::string &name, const ::onnx::TensorProto &tensor, bool isInitializer) {
+    DType dtype;
+    if (!needed.values.contains(name) || !fromOnnx(tensor.data_type(), dtype) || !isFloat(dtype))
+      return;
+    const TensorType type = tensorType(tensor, model.name());
+    const int64_t elements = type.shape.numElements();
+    if (type.rank() == 0 || elements == 0 || (elements == 1 && !(isInitializer && type.rank() == 1)))
+      return;
+    const auto use = uses.find(name);
+    if (use == uses.end() || use->second == Use::Statistic)
+      weights.push_back({name, type, use != uses.end()});
+  };
+  for (const auto &tensor : model.graph().initializer())
+    consider(tensor.name(), tensor, true);
+  for (const auto &node : model.graph().node())
+    if (const ::onnx::TensorProto *tensor = tensorOf(node))
+      consider(node.output(0), *tensor, false);
+  return weights;
+}
+
+op::HostTensor valueOf(const ModelFile &model, const Weight &weight) {
+  const auto &initializers = model.graph().initializer();
+  for (int i = 0; i < initializers.size(); ++i)
+    if (initializers[i].name() == weight.name)
+      return tensorData(initializers[i], model.name(), model.folder(), model.rawData(i));
+  for (const auto &node : model.graph().node())
+    if (const ::onnx::TensorProto *tensor = tensorOf(node); tensor && node.output(0) == weight.name)
+      return tensorData(*tensor, model.name(), model.folder());
+  throw InternalError(model.name() + ": the weight '" + weight.name + "' is gone");
+}
+
+std::vector<size_t> neededAsConstants(const ModelFile &model, std::span<const Weight> weights, std::span<const Unsupported> refused) {
+  const Producers producers(model.graph());
+  std::unordered_set<std::string> nodes;
+  for (const Unsupported &node : refused)
+    nodes.insert(node.node);
+  std::unordered_set<std::string> given;
+  for (const DeclaredValue &input : model.inputs())
+    given.insert(input.name);
+  std::unordered_set<std::string> found;
+  forEachNode(model.graph(), [&](const ::onnx::NodeProto &node, const std::string &label) {
+    if (!nodes.contains(label))
+      return;
+    for (const std::string &input : node.input()) {
+      const Producers::Needed needed = producers.neededFor({input});
+      if (std::ranges::none_of(given, [&](const std::string &name) { return needed.values.contains(name); }))
+        found.insert(needed.values.begin(), needed.values.end());
+    }
+  });
+  std::vector<size_t> constants;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (found.contains(weights[i].name))
+      constants.push_back(i);
+  return constants;
+}
+
+} // namespace tressel::onnx
