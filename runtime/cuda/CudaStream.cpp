@@ -1,4 +1,5 @@
 #include "runtime/types/Concat.h"
+#include "runtime/types/KernelStatus.h"
 #include "CudaMachine.h"
 #include "tressel/runtime/Error.h"
 
@@ -271,9 +272,7 @@ DeviceFailureRef CudaStream::failureOf(const InFlight &flight, Result result) co
   if (status == kKernelOk)
     return nullptr;
   return std::make_shared<DeviceFailure>(FailureKind::Kernel,
-                                         concat(status == kKernelIndexOutOfRange ? "an index is out of range" : "the kernel failed", " in kernel '",
-                                                flight.kernel->symbol, "'"),
-                                         device, flight.tag);
+                                         concat(describeStatus(status), " in kernel '", flight.kernel->symbol, "'"), device, flight.tag);
 }
 
 bool CudaStream::settle() {

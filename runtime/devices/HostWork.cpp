@@ -1,6 +1,7 @@
 #include "HostWork.h"
 
 #include "runtime/types/Concat.h"
+#include "runtime/types/KernelStatus.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -75,20 +76,7 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
       });
   if (status == kKernelOk)
     return nullptr;
-  std::string message;
-  switch (status.load()) {
-  case kKernelSaysWhy:
-    message = why.take();
-    break;
-  case kKernelIndexOutOfRange:
-    message = concat("an index is out of range in kernel '", desc.symbol, "'");
-    break;
-  case kKernelLibraryFailed:
-    message = concat("a library call failed in kernel '", desc.symbol, "'");
-    break;
-  default:
-    message = concat("the kernel failed in kernel '", desc.symbol, "'");
-  }
+  std::string message = status == kKernelSaysWhy ? why.take() : concat(describeStatus(status), " in kernel '", desc.symbol, "'");
   return std::make_shared<DeviceFailure>(FailureKind::Kernel, std::move(message), device, c.tag);
 }
 

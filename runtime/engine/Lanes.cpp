@@ -3,6 +3,7 @@
 #include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
 #include "runtime/engine/Blocks.h"
+#include "runtime/types/KernelStatus.h"
 #include "tressel/runtime/Shutdown.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -59,9 +60,7 @@ FailureRef call(const TaskInfo &info, Lanes::Invoke invoke, void *closure, const
     const int32_t status = invoke(closure, view);
     if (status == kKernelOk)
       return nullptr;
-    return failed(Failure::Kind::Runtime, status == kKernelIndexOutOfRange ? "an index is out of range"
-                                          : status == kKernelLibraryFailed ? "a library call failed"
-                                                                           : "the kernel failed");
+    return failed(Failure::Kind::Runtime, describeStatus(status));
   } catch (const Error &e) {
     auto failure = failed(dynamic_cast<const OutOfMemory *>(&e) ? Failure::Kind::OutOfMemory : Failure::Kind::Runtime,
                           e.message());

@@ -7,6 +7,7 @@
 #include "runtime/schedule/ScheduleSizes.h"
 #include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
+#include "runtime/types/KernelStatus.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Instantiate.h"
@@ -298,17 +299,6 @@ void fillBytes(void *to, const Step &step) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(bytes + i * 8, &pattern, static_cast<size_t>(std::min<int64_t>(8, step.range - i * 8)));
   });
-}
-
-std::string describeStatus(int32_t status) {
-  switch (status) {
-  case kKernelIndexOutOfRange:
-    return "an index is out of range";
-  case kKernelLibraryFailed:
-    return "a library call failed";
-  default:
-    return "the kernel failed";
-  }
 }
 
 } // namespace

@@ -220,7 +220,7 @@ TEST(CApi, AKernelsFindingIsTold) {
   const int64_t four = 4, two = 2;
   const tressel_tensor in[] = {floats(table, four), {TRESSEL_I32, 1, &two, index}}, out = floats(picked, two);
   EXPECT_EQ(tressel_run(context, in, 2, &out, 1), TRESSEL_RUN_FAILED);
-  EXPECT_EQ(std::string(tressel_error()), "an index is out of range in kernel 'gather'");
+  EXPECT_EQ(std::string(tressel_error()), "an index, or a label of a class, is out of range in kernel 'gather'");
   std::string other = "unset";
   std::thread([&] { other = tressel_error(); }).join();
   EXPECT_EQ(other, "") << "errors are a thread's own";

@@ -363,7 +363,7 @@ TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
   const DeviceFailureRef why = failureOf(failing);
   EXPECT_EQ(why->kind, FailureKind::Kernel);
   EXPECT_EQ(why->tag, 77u);
-  EXPECT_EQ(why->message, "an index is out of range in kernel 'fails'");
+  EXPECT_EQ(why->message, "an index, or a label of a class, is out of range in kernel 'fails'");
   EXPECT_EQ(failureOf(behind), why);
   EXPECT_EQ(failureOf(other), why);
   EXPECT_EQ(failureOf({&done, 1}), why);

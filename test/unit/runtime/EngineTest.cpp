@@ -191,7 +191,7 @@ TEST(Engine, AStatusIsAFailure) {
   Engine engine;
   StorageRef out = Storage::allocate(8);
   engine.submit({"gather"}, {}, {&out, 1}, [](const TaskView &) -> int32_t { return kKernelIndexOutOfRange; });
-  EXPECT_EQ(messageOf([&] { engine.wait(*out); }), "gather: an index is out of range");
+  EXPECT_EQ(messageOf([&] { engine.wait(*out); }), "gather: an index, or a label of a class, is out of range");
 }
 
 TEST(Engine, PointsCarryTheirOwnFailure) {

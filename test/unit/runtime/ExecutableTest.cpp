@@ -233,7 +233,7 @@ TEST(Executable, KernelFailureNamesOpAndLine) {
       context.run(inputs, outputs);
       FAIL();
     } catch (const RuntimeError &e) {
-      EXPECT_EQ(std::string(e.what()), "train.cpp:42: take: an index is out of range in kernel 'gather'");
+      EXPECT_EQ(std::string(e.what()), "train.cpp:42: take: an index, or a label of a class, is out of range in kernel 'gather'");
       EXPECT_EQ(e.where().line, 42u);
     }
     indices[2] = 0; // and the context still works
