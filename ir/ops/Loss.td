@@ -70,12 +70,27 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
 }
 def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
   let summary = "The cross entropy of sigmoid(x) against targets in [0, 1], averaged; exact for large x";
+  let description = !strconcat("    With `pos_weight`, the part of the targets, -target * log(sigmoid(x)), is multiplied by it: above 1 it counts more to find them.\n",
+                               regressionRules, "    - (C4) pos_weight has floats and broadcasts to the shape of x and target.\n");
+  let arguments = (ins Tensor:$x, Tensor:$target, Optional<Tensor>:$pos_weight, Default<Str, "\"mean\"">:$reduction);
+  let types = !strconcat([{
+    if (const auto both = broadcastShapes(x.shape, target.shape); both && pos_weight) {
+      const auto all = broadcastShapes(pos_weight->shape, *both);
+      if (!isFloat(pos_weight->dtype) || !all || *all != *both)
+        return fail(4, "pos_weight must be floats that broadcast to " + both->str());
+    }
+  }], regressionTypes);
   let decomposition = [{
     Expr v = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), zero = Expr::scalar(0, v.dtype());
-    return cast(reduceLoss(maximum(v, zero) - v * t + log1p(exp(negative(abs(v)))), reduction), resultType(0).dtype);
+    if (!pos_weight)
+      return cast(reduceLoss(maximum(v, zero) - v * t + log1p(exp(negative(abs(v)))), reduction), resultType(0).dtype);
+    Expr softplus = maximum(negative(v), zero) + log1p(exp(negative(abs(v)))); // -log(sigmoid(x))
+    Expr loss = (1 - t) * v + ((cast(pos_weight, v.dtype()) - 1) * t + 1) * softplus;
+    return cast(reduceLoss(loss, reduction), resultType(0).dtype);
   }];
-  let samples = ["x: ... d | i64 ... d", "target: ... d | d", "reduction: mean | sum | none"];
-  let numpy = "reduce_loss(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0) - x * target, reduction)";
+  let samples = ["x: ... d | i64 ... d", "target: ... d | d", "pos_weight: | d", "reduction: mean | sum | none"];
+  let domains = ["-2, 2", "0, 1", "0.2, 3"];
+  let numpy = "bce_with_logits_loss(x, target, pos_weight, reduction)";
   let example = "bce_with_logits_loss(tensor({-2.0, 2}), tensor({0.0, 1}))";
 }
 def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
@@ -358,7 +373,7 @@ def MultiLabelSoftMarginLossOp : Composite<"multilabel_soft_margin_loss"> {
   }];
   let decomposition = [{
     const DType type = resultType(0).dtype;
-    Expr loss = mean(bce_with_logits_loss(wide(x, type), wide(target, type), "none"), {-1}, false);
+    Expr loss = mean(bce_with_logits_loss(wide(x, type), wide(target, type), {}, "none"), {-1}, false);
     return cast(reduceLoss(loss, reduction), type);
   }];
   let samples = ["x: n c | n m c", "target: n c | n m c", "reduction: mean | sum | none"];
@@ -371,12 +386,14 @@ def NllLossOp : Composite<"nll_loss"> {
   let summary = "The negative log probability of each label, averaged over the labels that are not ignored";
   let description = [{
     `log_probs` is [batch, classes, ...], `labels` [batch, ...] with classes as integers. An element whose label is `ignore_index`
-    counts nothing; another label outside the classes fails when the op runs. "mean" of no labels is NaN.
+    counts nothing; another label outside the classes fails when the op runs. With `weight`, an element counts as much as its label's
+    weight says: its loss is multiplied by it, and "mean" divides by the sum of these weights. "mean" of no labels is NaN.
     - (C1) log_probs has floats and rank at least 2;
     - (C2) labels are integers, with log_probs' shape but for dimension 1;
-    - (C3) reduction is "mean", "sum" or "none".
+    - (C3) reduction is "mean", "sum" or "none";
+    - (C4) weight has floats of shape [classes].
   }];
-  let arguments = (ins Tensor:$log_probs, Tensor:$labels, Default<Str, "\"mean\"">:$reduction,
+  let arguments = (ins Tensor:$log_probs, Tensor:$labels, Optional<Tensor>:$weight, Default<Str, "\"mean\"">:$reduction,
                        Default<Int, "-100">:$ignore_index);
   let types = [{
     if (!isFloat(log_probs.dtype) || log_probs.rank() < 2)
@@ -386,6 +403,8 @@ def NllLossOp : Composite<"nll_loss"> {
       return fail(2, "labels must be integers of shape " + elements.str());
     if (reduction != "mean" && reduction != "sum" && reduction != "none")
       return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    if (weight && (!isFloat(weight->dtype) || weight->shape != Shape{log_probs.shape[1]}))
+      return fail(4, "weight must be floats of shape " + Shape{log_probs.shape[1]}.str());
     return result(TensorType{log_probs.dtype, reduction == "none" ? elements : Shape{}});
   }];
   let decomposition = [{
@@ -394,15 +413,19 @@ def NllLossOp : Composite<"nll_loss"> {
     classes[0] = log_probs.size(1);
     Expr counts = not_equal(cast(labels, DType::i64), Expr::scalar(static_cast<double>(ignore_index), DType::i64));
     Expr isLabel = equal(expand_dims(checkedLabels(labels, counts, log_probs.size(1)), 1), iota(classes, 0, DType::i64));
-    Expr loss = where(counts, negative(sum(where(isLabel, p, zero), {1}, false)), zero);
+    Expr loss = where(counts, negative(sum(where(isLabel, p, zero), {1}, false)), zero), share = cast(counts, p.dtype());
+    if (weight) {
+      share = where(counts, sum(where(isLabel, reshape(cast(weight, p.dtype()), classes), zero), {1}, false), zero);
+      loss = loss * share;
+    }
     if (reduction == "mean")
-      return cast(sum(loss, {}, false) / sum(cast(counts, p.dtype()), {}, false), resultType(0).dtype);
+      return cast(sum(loss, {}, false) / sum(share, {}, false), resultType(0).dtype);
     return cast(reduceLoss(loss, reduction), resultType(0).dtype);
   }];
-  let samples = ["log_probs: n c | n c d | n c h w", "labels: places1 i64 n | i32 n d | i64 n h w", "reduction: mean | sum | none",
+  let samples = ["log_probs: n c | n c d | n c h w", "labels: places1 i64 n | i32 n d | i64 n h w", "weight: | c", "reduction: mean | sum | none",
                  "ignore_index: 1 | 7"];
-  let domains = ["-3, 0", "0, 4"];
-  let numpy = "nll_loss(log_probs, labels, reduction, ignore_index)";
+  let domains = ["-3, 0", "0, 4", "0.2, 3"];
+  let numpy = "nll_loss(log_probs, labels, weight, reduction, ignore_index)";
   let example = "nll_loss(log_softmax(tensor({{1.0, 2, 3}, {3, 2, 1}})), tensor({2, 1}, i64))";
 }
 def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
@@ -410,13 +433,15 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
   let description = [{
     `logits` is [batch, classes, ...]; `target` holds either classes as integers, [batch, ...], or the classes' probabilities as floats,
     with logits' shape. With label_smoothing s, a target distribution t becomes (1 - s) * t + s / classes. An element whose label
-    is `ignore_index` counts nothing, and "mean" is over those that count; another label outside the classes fails when the op runs.
+    is `ignore_index` counts nothing, and "mean" is over those that count; another label outside the classes fails when the op runs. With
+    `weight`, a class's part of the sum is multiplied by its weight, and "mean" over labels divides by the sum of the labels' weights.
     - (C1) logits has floats and rank at least 2, with at least one class;
     - (C2) target has integers and logits' shape but for dimension 1, or floats and logits' shape;
     - (C3) reduction is "mean", "sum" or "none";
-    - (C4) label_smoothing is in [0, 1].
+    - (C4) label_smoothing is in [0, 1];
+    - (C5) weight has floats of shape [classes].
   }];
-  let arguments = (ins Tensor:$logits, Tensor:$target, Default<Str, "\"mean\"">:$reduction,
+  let arguments = (ins Tensor:$logits, Tensor:$target, Optional<Tensor>:$weight, Default<Str, "\"mean\"">:$reduction,
                        Default<Float, "0.0">:$label_smoothing, Default<Int, "-100">:$ignore_index);
   let types = [{
     if (!isFloat(logits.dtype) || logits.rank() < 2 || logits.shape[1] == 0)
@@ -428,29 +453,42 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
       return fail(3, "reduction is 'mean', 'sum' or 'none'");
     if (!(label_smoothing >= 0 && label_smoothing <= 1))
       return fail(4, "label_smoothing is outside [0, 1]");
+    if (weight && (!isFloat(weight->dtype) || weight->shape != Shape{logits.shape[1]}))
+      return fail(5, "weight must be floats of shape " + Shape{logits.shape[1]}.str());
     return result(TensorType{logits.dtype, reduction == "none" ? elements : Shape{}});
   }];
   let decomposition = [{
-    Expr logp = log_softmax(wide(logits), 1);
+    Expr logp = log_softmax(wide(logits), 1), parts = logp, perClass; // parts: what each class gives of the sum
+    if (weight) {
+      Sizes classes(logits.rank() - 1, 1);
+      classes[0] = logits.size(1);
+      perClass = reshape(cast(weight, logp.dtype()), classes);
+      parts = logp * perClass;
+    }
     if (isFloat(target.dtype())) {
-      Expr loss = negative(sum(cast(target, logp.dtype()) * logp, {1}, false));
+      Expr loss = negative(sum(cast(target, logp.dtype()) * parts, {1}, false));
       if (label_smoothing != 0)
-        loss = loss * (1 - label_smoothing) - mean(logp, {1}, false) * label_smoothing;
+        loss = loss * (1 - label_smoothing) - mean(parts, {1}, false) * label_smoothing;
       return cast(reduceLoss(loss, reduction), resultType(0).dtype);
     }
     if (label_smoothing == 0)
-      return cast(nll_loss(logp, target, reduction, ignore_index), resultType(0).dtype);
+      return cast(nll_loss(logp, target, weight, reduction, ignore_index), resultType(0).dtype);
     Expr ids = cast(target, DType::i64), zero = Expr::scalar(0, logp.dtype());
     Expr counts = not_equal(ids, Expr::scalar(static_cast<double>(ignore_index), DType::i64));
-    Expr uniform = where(counts, negative(mean(logp, {1}, false)), zero);
-    Expr loss = nll_loss(logp, target, "none", ignore_index) * (1 - label_smoothing) + uniform * label_smoothing;
-    if (reduction == "mean")
-      return cast(sum(loss, {}, false) / sum(cast(counts, logp.dtype()), {}, false), resultType(0).dtype);
+    Expr uniform = where(counts, negative(mean(parts, {1}, false)), zero);
+    Expr loss = nll_loss(logp, target, weight, "none", ignore_index) * (1 - label_smoothing) + uniform * label_smoothing;
+    if (reduction == "mean") {
+      // The sum of the labels' weights is the loss of minus the weights.
+      Sizes shape(logits.type().shape.begin(), logits.type().shape.end());
+      Expr share = weight ? nll_loss(broadcast_to(negative(perClass), shape), target, {}, "sum", ignore_index)
+                          : sum(cast(counts, logp.dtype()), {}, false);
+      return cast(sum(loss, {}, false) / share, resultType(0).dtype);
+    }
     return cast(reduceLoss(loss, reduction), resultType(0).dtype);
   }];
-  let samples = ["logits: n c | n c d", "target: places1 i64 n | i32 n d | n c | n c d", "reduction: mean | sum | none",
-                 "label_smoothing: 0 | 0.1", "ignore_index: 1 | 7"];
-  let domains = ["-2, 2", "0, 1"];
-  let numpy = "softmax_cross_entropy(logits, target, reduction, label_smoothing, ignore_index)";
+  let samples = ["logits: n c | n c d", "target: places1 i64 n | i32 n d | n c | n c d", "weight: | c", "reduction: mean | sum | none",
+                 "label_smoothing: 0 | 0 | 0.1", "ignore_index: 1 | 7"];
+  let domains = ["-2, 2", "0, 1", "0.2, 3"];
+  let numpy = "softmax_cross_entropy(logits, target, weight, reduction, label_smoothing, ignore_index)";
   let example = "softmax_cross_entropy(tensor({{1.0, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64))";
 }

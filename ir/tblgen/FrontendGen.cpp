@@ -26,6 +26,29 @@ static bool isFlat(const OpRecord &op) {
          !op.variadicOperand() && !op.operands().back()->optional;
 }
 
+/// Operands that are optional stand before the attributes. Where a text is the first of these, it may follow the other operands at once:
+/// no text is an operand, so that the two calls cannot be taken for each other.
+static bool hasShortForm(const OpRecord &op) {
+  return !op.operands().empty() && op.operands().back()->optional && !op.attrs().empty() && op.attrs().front()->kind == Kind::String;
+}
+
+static void shortForm(const OpRecord &op, raw_ostream &os) {
+  os << "inline " << resultCppType(op, "Tensor") << " " << op.name << "(";
+  ListSeparator sep, argSep;
+  std::string call;
+  raw_string_ostream args(call);
+  const Arg *first = op.attrs().front();
+  for (const Arg &a : op.arguments) {
+    args << argSep << (a.isOperand && a.optional ? "Tensor()" : "std::move(" + a.name + ")");
+    if (a.isOperand && a.optional)
+      continue;
+    os << sep << parameterType(a) << " " << a.name;
+    if (!a.isOperand && &a != first)
+      os << " = " << defaultArgument(a);
+  }
+  os << ") {\n  return " << op.name << "(" << call << ");\n}\n";
+}
+
 static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
   os << resultCppType(op, "Tensor") << " " << op.name << "(";
   ListSeparator sep;
@@ -48,7 +71,7 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
      << "//\n// Throws ShapeError, at the call, when shapes or element types do not fit. The result is a future: it is computed\n"
      << "// when somebody waits for it at the latest. An Arg is a Tensor, a Variable or a number;\n// an operand that is optional is left out by an empty Tensor.\n"
      << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n#include <tressel/dim.h>\n\n#include <cstdint>\n#include <optional>\n"
-     << "#include <source_location>\n#include <string>\n#include <tuple>\n#include <vector>\n\nnamespace tressel {\n\n";
+     << "#include <source_location>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\nnamespace tressel {\n\n";
   for (const OpRecord &op : collect(records)) {
     os << "/// " << op.get("summary") << ".\n";
     std::string description = dedent(op.get("description"));
@@ -58,7 +81,10 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
     if (!op.get("example").empty())
       os << "/// Example: `" << op.get("example") << "`\n";
     signature(op, true, os);
-    os << ";\n\n";
+    os << ";\n";
+    if (hasShortForm(op))
+      shortForm(op, os);
+    os << "\n";
   }
   os << "} // namespace tressel\n";
   return false;

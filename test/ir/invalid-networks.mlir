@@ -476,3 +476,45 @@ func.func @adaptive_max_pool_c2(%a0: tensor<2x3x4xi1>) -> tensor<1xf32> {
   %0 = tressel.adaptive_max_pool %a0 {sizes = array<i64: 2>} : (tensor<2x3x4xi1>) -> tensor<1xf32>
   return %0 : tensor<1xf32>
 }
+
+// -----
+func.func @bce_with_logits_loss_c1(%a0: tensor<2xi1>, %a1: tensor<2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{bce_with_logits_loss: (C1) wants numbers, not bools (cast them)}}
+  %0 = tressel.bce_with_logits_loss %a0, %a1 : (tensor<2xi1>, tensor<2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @bce_with_logits_loss_c2(%a0: tensor<2xf32>, %a1: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{bce_with_logits_loss: (C2) shapes do not broadcast}}
+  %0 = tressel.bce_with_logits_loss %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @bce_with_logits_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{bce_with_logits_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.bce_with_logits_loss %a0, %a1 {reduction = "all"} : (tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @bce_with_logits_loss_c4(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{bce_with_logits_loss: (C4) pos_weight must be floats that broadcast to [2]}}
+  %0 = tressel.bce_with_logits_loss %a0, %a1, %a2 : (tensor<2xf32>, tensor<2xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @nll_loss_c4(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{nll_loss: (C4) weight must be floats of shape [3]}}
+  %0 = tressel.nll_loss %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_cross_entropy_c5(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{softmax_cross_entropy: (C5) weight must be floats of shape [3]}}
+  %0 = tressel.softmax_cross_entropy %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}

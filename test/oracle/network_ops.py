@@ -51,29 +51,38 @@ def multilabel_margin_loss(x, labels, reduction):
     return reduce_loss(loss.reshape(x.shape[:-1]), reduction)
 
 
-def nll_loss(log_probs, labels, reduction, ignore_index):
+def bce_with_logits_loss(x, target, pos_weight, reduction):
+    weight = 1 if pos_weight is None else pos_weight
+    return reduce_loss(weight * target * np.logaddexp(0, -x) + (1 - target) * np.logaddexp(0, x), reduction)
+
+
+def nll_loss(log_probs, labels, weight, reduction, ignore_index):
     loss = np.zeros(labels.shape)
     counted = 0
     for at in np.ndindex(labels.shape):
         label = int(labels[at])
         if label == ignore_index:
             continue
-        counted += 1
-        loss[at] = -log_probs[(at[0], label) + at[1:]]
+        share = 1 if weight is None else weight[label]
+        counted += share
+        loss[at] = -log_probs[(at[0], label) + at[1:]] * share
     return loss.sum() / counted if reduction == "mean" else reduce_loss(loss, reduction)
 
 
-def softmax_cross_entropy(logits, target, reduction, smoothing, ignore_index):
+def softmax_cross_entropy(logits, target, weight, reduction, smoothing, ignore_index):
     log_probs = logits - logits.max(1, keepdims=True)
     log_probs = log_probs - np.log(np.exp(log_probs).sum(1, keepdims=True))
     classes = logits.shape[1]
+    weight = np.ones(classes) if weight is None else weight
+    weighted = log_probs * weight.reshape((classes,) + (1,) * (logits.ndim - 2))
     if target.ndim == logits.ndim:
         smooth = target * (1 - smoothing) + smoothing / classes
-        return reduce_loss(-(smooth * log_probs).sum(1), reduction)
+        return reduce_loss(-(smooth * weighted).sum(1), reduction)
     counts = target != ignore_index
-    loss = (1 - smoothing) * nll_loss(log_probs, target, "none", ignore_index)
-    loss = loss - counts * smoothing * log_probs.mean(1)
-    return loss.sum() / counts.sum() if reduction == "mean" else reduce_loss(loss, reduction)
+    loss = (1 - smoothing) * nll_loss(log_probs, target, weight, "none", ignore_index)
+    loss = loss - counts * smoothing * weighted.mean(1)
+    share = np.where(counts, weight[np.where(counts, target, 0).astype(int)], 0)
+    return loss.sum() / share.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
 def conv_by_weights(x, dy, window, strides, low, high, dilations, groups):
@@ -201,5 +210,5 @@ def gru_cell(x, hidden, w_in, w_hidden, bias_in, bias_hidden):
     return (1 - z) * np.tanh(a[2] + r * b[2]) + z * hidden
 
 
-DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, poisson_nll_loss, triplet_margin_loss, cosine_embedding_loss, multi_margin_loss, multilabel_margin_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, bce_with_logits_loss, nll_loss, poisson_nll_loss, triplet_margin_loss, cosine_embedding_loss, multi_margin_loss, multilabel_margin_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
                                        adaptive_pool, batch_norm_train, attention, lstm_cell, gru_cell)}

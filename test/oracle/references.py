@@ -348,14 +348,14 @@ def outside(labels, classes, ignored):
 def nll_loss(c):
     if outside(c.labels, c.log_probs.shape[1], c.ignore_index):
         return None
-    return onnx_op("NegativeLogLikelihoodLoss", c.log_probs, c.labels.astype(np.int64), reduction=c.reduction, ignore_index=c.ignore_index)
+    return onnx_op("NegativeLogLikelihoodLoss", c.log_probs, c.labels.astype(np.int64), c.weight, reduction=c.reduction, ignore_index=c.ignore_index)
 
 
 @judge(ONNX, "softmax_cross_entropy")
 def softmax_cross_entropy(c):
     if c.target.ndim == c.logits.ndim or c.label_smoothing or outside(c.target, c.logits.shape[1], c.ignore_index):
         return None
-    return onnx_op("SoftmaxCrossEntropyLoss", c.logits, c.target.astype(np.int64), reduction=c.reduction, ignore_index=c.ignore_index)
+    return onnx_op("SoftmaxCrossEntropyLoss", c.logits, c.target.astype(np.int64), c.weight, reduction=c.reduction, ignore_index=c.ignore_index)
 
 
 @judge(JAX, "kl_div_loss")

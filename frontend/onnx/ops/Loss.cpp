@@ -14,22 +14,10 @@ Value classLoss(N &n, const Value &logProbs, const Value &labels, int weightInpu
   // Without the attribute every label counts: a number that is no class ignores none.
   const int64_t ignored = n.intAttr("ignore_index", -(int64_t(1) << 40));
   const NamedAttrs attrs{{"reduction", reduction}, {"ignore_index", ignored}};
-  if (!n.has(weightInput))
-    return n.emit("nll_loss", {logProbs, labels}, attrs);
-  const Value weight = n.in(weightInput);
-  if (weight.rank() != 1 || weight.dim(0) != logProbs.dim(1))
-    n.fail("weights of type " + weight.type.str() + " do not fit classes of " + logProbs.type.str());
-  // Each label's weight, 0 for those that are ignored.
-  Shape perClass{weight.dim(0)};
-  for (int i = 2; i < logProbs.rank(); ++i)
-    perClass.push_back(1);
-  Value each = n.emit("negative", {n.broadcastTo(n.reshape(weight, perClass), logProbs.type.shape)});
-  each = n.emit("nll_loss", {each, labels}, {{"reduction", std::string("none")}, {"ignore_index", ignored}});
-  Value loss = n.emit("mul", {each, n.emit("nll_loss", {logProbs, labels}, {{"reduction", std::string("none")}, {"ignore_index", ignored}})});
-  if (reduction == "none")
-    return loss;
-  loss = n.emit("sum", {loss});
-  return reduction == "sum" ? loss : n.emit("div", {loss, n.emit("sum", {each})});
+  std::vector<Value> operands{logProbs, labels};
+  if (n.has(weightInput))
+    operands.push_back(n.in(weightInput));
+  return n.emit("nll_loss", operands, attrs);
 }
 
 void negativeLogLikelihood(N &n) {

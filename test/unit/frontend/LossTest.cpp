@@ -237,12 +237,44 @@ TEST(Losses, ALabelOutsideTheClassesFails) {
       run(fine);
       for (const Tensor &label : {high, low}) {
         const std::string message = messageOf([&] { run(label); });
-        EXPECT_NE(message.find("an index is out of range"), std::string::npos) << message;
+        EXPECT_NE(message.find("an index, or a label of a class, is out of range"), std::string::npos) << message;
         EXPECT_NE(message.find("LossTest.cpp:"), std::string::npos) << message;
       }
     }
   EXPECT_NEAR(softmax_cross_entropy(w, tensor({-100, 1}, i64)).item<float>(), std::log(3.0f), 1e-6f);
   EXPECT_NEAR(nll_loss(w, tensor({7, 1}, i64), "mean", 7).item<float>(), -1, 1e-6f);
+}
+
+/// By the definitions: a label's loss times the weight of its class, and a mean over the labels' weights.
+TEST(Losses, WeightsOfClasses) {
+  const Tensor scores = tensor({{1.0, 2, 0.5}, {0.2, -1, 3}, {2, 0, 1}, {1, 1, 1}}), weight = tensor({1.0, 4, 0.5});
+  const Tensor label = tensor({1, 2, -100, 0}, i64), logp = log_softmax(scores, 1);
+  auto at = [](const Tensor &t, size_t i) { return t.to_vector<float>()[i]; };
+  const float first = -4 * at(logp, 1), second = -0.5f * at(logp, 5), fourth = -at(logp, 9), weights = 4 + 0.5f + 1;
+  const Tensor none = softmax_cross_entropy(scores, label, weight, "none");
+  EXPECT_NEAR(at(none, 0), first, 1e-6f);
+  EXPECT_NEAR(at(none, 1), second, 1e-6f);
+  EXPECT_EQ(at(none, 2), 0);
+  EXPECT_NEAR(softmax_cross_entropy(scores, label, weight).item<float>(), (first + second + fourth) / weights, 1e-6f);
+  EXPECT_NEAR(nll_loss(logp, label, weight, "sum").item<float>(), first + second + fourth, 1e-5f);
+  // Smoothed labels are distributions; the mean of those is over their number.
+  const Tensor one = slice(scores, {0, 0}, {1, 3}), target = tensor({{0.0, 1, 0}});
+  const float smooth = 0.2f / 3, expected = -(smooth * at(logp, 0) + (0.8f + smooth) * 4 * at(logp, 1) + smooth * 0.5f * at(logp, 2));
+  EXPECT_NEAR(softmax_cross_entropy(one, target, weight, "mean", 0.2).item<float>(), expected, 1e-6f);
+  EXPECT_NEAR(softmax_cross_entropy(one, tensor({1}, i64), weight, "mean", 0.2).item<float>(), expected / 4, 1e-6f);
+  // Without weights the text may follow at once.
+  EXPECT_EQ(softmax_cross_entropy(scores, label, "sum").item<float>(), softmax_cross_entropy(scores, label, Tensor(), "sum").item<float>());
+
+  const Tensor x = tensor({-2.0, 0.5, 100, -100}), hit = tensor({1.0, 0.25, 0, 1});
+  const Tensor found = bce_with_logits_loss(x, hit, tensor(3.0), "none");
+  EXPECT_NEAR(at(found, 0), 3 * std::log1p(std::exp(2.f)), 1e-5f);
+  EXPECT_NEAR(at(found, 1), 0.25f * 3 * std::log1p(std::exp(-0.5f)) + 0.75f * std::log1p(std::exp(0.5f)), 1e-6f);
+  EXPECT_NEAR(at(found, 2), 100, 1e-4f);
+  EXPECT_NEAR(at(found, 3), 300, 1e-3f);
+
+  EXPECT_NE(messageOf([&] { softmax_cross_entropy(scores, label, tensor({1.0, 2})); }).find("weight must be floats of shape [3]"), std::string::npos);
+  EXPECT_NE(messageOf([&] { nll_loss(logp, label, tensor({1, 2, 3}, i64)); }).find("weight must be floats of shape [3]"), std::string::npos);
+  EXPECT_NE(messageOf([&] { bce_with_logits_loss(x, hit, ones({3})); }).find("pos_weight must be floats that broadcast to [4]"), std::string::npos);
 }
 
 /// The loss of what a sigmoid saturates is bounded, and so is its gradient.
