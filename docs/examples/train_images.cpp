@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 using namespace tressel;
@@ -99,7 +100,13 @@ template <typename Net> int run(const Options &o) {
   ProgressOptions shown = o.shown;
   shown.begin = opt.steps();
   Progress progress(o.most < 0 ? steps : shown.begin + o.most, shown);
-  double last = 0;
+  auto evaluate = [&] {
+    accuracy.reset();
+    for (Batch b : test.epoch(0))
+      look(b);
+    return accuracy.value();
+  };
+  std::optional<double> last;
   int64_t done = 0;
   for (int64_t e = train.position().epoch; e < o.epochs && done != o.most; ++e) {
     for (Batch b : train.epoch(e)) {
@@ -107,18 +114,17 @@ template <typename Net> int run(const Options &o) {
       if (++done == o.most)
         break;
     }
-    accuracy.reset();
-    for (Batch b : test.epoch(0))
-      look(b);
-    last = accuracy.value();
-    progress.note({{"accuracy", last}});
+    last = evaluate();
+    progress.note({{"accuracy", *last}});
     if (!o.state.empty())
       save_state(o.state, state);
   }
   progress.finish();
-  std::printf("%lld steps, accuracy %.4f on %lld other images, %llu trace\n", static_cast<long long>(opt.steps()), last,
+  if (!last) // the state was that of a training at its end
+    last = evaluate();
+  std::printf("%lld steps, accuracy %.4f on %lld other images, %llu trace\n", static_cast<long long>(opt.steps()), *last,
               static_cast<long long>(o.heldOut > 0 ? o.heldOut : 10'000), static_cast<unsigned long long>(step.stats().traces));
-  return step.stats().traces <= 1 && (done == 0 || last > (o.most < 0 ? 0.85 : 0.4)) ? 0 : 1;
+  return step.stats().traces <= 1 && (done == 0 || *last > (o.most < 0 ? 0.85 : 0.4)) ? 0 : 1;
 }
 } // namespace
 
