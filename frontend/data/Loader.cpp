@@ -191,12 +191,12 @@ Tensor LoaderCore::state() const {
 
 void LoaderCore::loadState(const Tensor &state, const std::source_location &where) {
   if (!state.defined() || state.type() != TensorType{i64, {kStateWords}})
-    fail<Error>("this is no state of a loader: " + (state.defined() ? state.type().str() : "an empty tensor"), toLoc(where), "data::Loader");
+    fail<InputError>("this is no state of a loader: " + (state.defined() ? state.type().str() : "an empty tensor"), toLoc(where), "data::Loader");
   const std::vector<int64_t> words = state.to_vector<int64_t>();
   const auto mine = stateOf(options_, size_, position_);
   for (size_t i = 0; i < std::size(kStateNames); ++i)
     if (words[i] != mine[i])
-      fail<Error>(std::string("the state is another loader's: its ") + kStateNames[i] + " is " + std::to_string(words[i]) + ", not " + std::to_string(mine[i]),
+      fail<InputError>(std::string("the state is another loader's: its ") + kStateNames[i] + " is " + std::to_string(words[i]) + ", not " + std::to_string(mine[i]),
                   toLoc(where), "data::Loader", "make the loader as it was made when the state was saved");
   seek({words[6], words[7]}, where);
 }

@@ -374,24 +374,24 @@ void CheckpointScope::keep(std::span<const Tensor> results) {
         Recorder::current()->keep(t);
 }
 
-std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where) {
+std::vector<Tensor> valuesOf(std::span<const Variable> variables, const char *op, const std::source_location &where) {
   std::vector<Tensor> values;
   for (const Variable &variable : variables) {
     values.push_back(variable.value(where));
     if (!isFloat(values.back().dtype()))
       fail<Error>("there is no gradient with respect to '" + variable.name(where) + "' of " + values.back().type().str(), toLoc(where),
-                  "value_and_grad", "leave Variables that hold no floats out");
+                  op, "leave Variables that hold no floats out");
   }
   return values;
 }
 
-std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters,
+std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters, const char *op,
                              const std::source_location &where) {
   std::vector<Variable> learned;
   for (const auto &[name, parameter] : parameters)
     if (!parameter.frozen(where))
       learned.push_back(parameter);
-  return valuesOf(learned, where);
+  return valuesOf(learned, op, where);
 }
 
 std::vector<Tensor> spread(std::vector<Tensor> gradients,

@@ -209,6 +209,8 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
   if (detail::tracing())
     detail::fail<TraceError>("an optimizer keeps Variables, which are not made in a trace", detail::toLoc(where), rule.name,
                              "make it before the traced function, and capture it");
+  if (!rule.apply)
+    fail("the rule says nothing of what a step does to a parameter", "set Rule::apply");
   if (common.accumulate < 1)
     fail("a step takes at least one gradient, not " + std::to_string(common.accumulate));
   checkDecay(common.weight_decay, rule.name, where);
@@ -243,7 +245,7 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
       const std::vector<Size> sizes(parameter.shape().begin(), parameter.shape().end());
       if (entry.type != parameter.dtype())
         entry.copy = impl.keep("copy", entry, cast(parameter.value(where), entry.type));
-      for (const std::string &slot : rule.slots(name, parameter.type()))
+      for (const std::string &slot : rule.slots ? rule.slots(name, parameter.type()) : std::vector<std::string>())
         entry.slots.push_back(impl.keep(slot, entry, zeros(sizes, entry.type)));
       if (impl.common.accumulate > 1)
         entry.sum = impl.keep("sum", entry, zeros(sizes, entry.type));

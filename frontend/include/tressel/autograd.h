@@ -69,16 +69,16 @@ private:
   uint32_t previous_;
 };
 
-/// The values that gradients are taken with respect to. Throws Error for one that holds no floats.
-std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where);
-inline const std::vector<Tensor> &inputsOf(const std::vector<Tensor> &inputs, const std::source_location &) {
+/// The values that the function `op` takes gradients with respect to. Throws Error for one that holds no floats.
+std::vector<Tensor> valuesOf(std::span<const Variable> variables, const char *op, const std::source_location &where);
+inline const std::vector<Tensor> &inputsOf(const std::vector<Tensor> &inputs, const char *, const std::source_location &) {
   return inputs;
 }
-inline std::vector<Tensor> inputsOf(const std::vector<Variable> &variables, const std::source_location &where) {
-  return valuesOf(variables, where);
+inline std::vector<Tensor> inputsOf(const std::vector<Variable> &variables, const char *op, const std::source_location &where) {
+  return valuesOf(variables, op, where);
 }
 /// Of those that are learned.
-std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters,
+std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters, const char *op,
                              const std::source_location &where);
 
 inline std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tensor> &) { return gradients; }
@@ -108,22 +108,29 @@ template <typename R> struct ValueAndGrad {
   std::vector<Tensor> grads; ///< in the order of what they are with respect to
 };
 
+namespace detail {
+/// value_and_grad, on behalf of the function `op`.
+template <typename Fn, typename I> auto valueAndGrad(Fn &&fn, const I &inputs, const char *op, const std::source_location &where) {
+  checkFunction<Fn>();
+  const TrainScope train;
+  GradientScope scope(inputsOf(inputs, op, where), op, where);
+  ValueAndGrad<ResultOf<Fn>> out{fn(), {}};
+  std::vector<Tensor> leaves = leavesOf(out.value);
+  out.grads = spread(scope.gradients(leaves.empty() ? Tensor() : leaves.front()), inputs);
+  return out;
+}
+} // namespace detail
+
 /// fn() and the gradients of the first tensor of its result, one float, with respect to `inputs`, which fn reads. The
 /// rest of the result is carried along. `fn` runs in a TrainScope.
 template <typename Fn, GradientInputs I = std::vector<Tensor>>
 auto value_and_grad(Fn &&fn, const I &inputs, std::source_location where = std::source_location::current()) {
-  detail::checkFunction<Fn>();
-  const TrainScope train;
-  detail::GradientScope scope(detail::inputsOf(inputs, where), "value_and_grad", where);
-  ValueAndGrad<detail::ResultOf<Fn>> out{fn(), {}};
-  std::vector<Tensor> leaves = detail::leavesOf(out.value);
-  out.grads = detail::spread(scope.gradients(leaves.empty() ? Tensor() : leaves.front()), inputs);
-  return out;
+  return detail::valueAndGrad(std::forward<Fn>(fn), inputs, "value_and_grad", where);
 }
 /// The gradients alone.
 template <typename Fn, GradientInputs I = std::vector<Tensor>>
 std::vector<Tensor> grad(Fn &&fn, const I &inputs, std::source_location where = std::source_location::current()) {
-  return value_and_grad(std::forward<Fn>(fn), inputs, where).grads;
+  return detail::valueAndGrad(std::forward<Fn>(fn), inputs, "grad", where).grads;
 }
 
 /// The result of a function, and its vector-Jacobian products.
@@ -218,7 +225,7 @@ template <typename Fn, typename... Args> auto checkpoint(Fn &&fn, Args &&...args
 template <GradientInputs I> class Recording {
 public:
   Recording(const I &inputs, std::source_location where)
-      : inputs_(inputs), scope_(detail::inputsOf(inputs, where), "autograd::record", where) {}
+      : inputs_(inputs), scope_(detail::inputsOf(inputs, "autograd::record", where), "autograd::record", where) {}
   /// Ends the recording. As value_and_grad's.
   std::vector<Tensor> backward(const Tensor &loss) { return detail::spread(scope_.gradients(loss), inputs_); }
 

@@ -316,6 +316,8 @@ TEST(Autograd, Errors) {
   Variable counter(n, "counter");
   EXPECT_NE(messageOf([&] { value_and_grad([&] { return sum(x); }, std::vector{counter}); }).find("'counter'"),
             std::string::npos);
+  const std::string ofGrad = messageOf([&] { grad([&] { return x * 2.0; }, std::vector{x}); });
+  EXPECT_NE(ofGrad.find(" grad: "), std::string::npos) << ofGrad; // not the function that does the same
   // What follows a failure is not recorded.
   EXPECT_FLOAT_EQ(sum(x).item<float>(), 2);
 }

@@ -349,6 +349,7 @@ TEST(Optim, Errors) {
   contains(messageOf([&] { optim::Adam({{"w", w}}, {.accumulate = 0}); }), "at least one gradient");
   contains(messageOf([&] { optim::Adam({{"w", w}, {"w", w}}); }), "two parameters are called 'w'");
   contains(messageOf([&] { optim::Adam({{"n", n}}); }), "holds i64[2]");
+  contains(messageOf([&] { optim::Optimizer({{"w", w}}, {.name = "mine"}, {}); }), "set Rule::apply");
   contains(messageOf([&] { optim::Adam({{"u", Variable()}}); }), "no value yet");
   contains(messageOf([&] { optim::cosine(0.1, 10, 10); }), "behind the warm-up");
   contains(messageOf([&] { jit([&](Tensor x) { optim::SGD late({{"w", w}}); return x; })(ones({1})); }), "not made in a trace");
