@@ -41,10 +41,9 @@ private:
   mlir::MLIRContext context_;
 };
 
-/// A value of the file as a tensor with memory of its own: programs update weights in place.
-nn::Initializer valueInFile(std::shared_ptr<const ModelFile> file, Weight weight) {
-  return [file = std::move(file), weight = std::move(weight)](const Shape &, DType dtype, uint64_t) {
-    const op::HostTensor value = valueOf(*file, weight);
+/// The value of the file as a tensor with memory of its own: programs update weights in place.
+nn::Initializer copyOf(op::HostTensor value) {
+  return [value = std::move(value)](const Shape &, DType dtype, uint64_t) {
     const Tensor tensor = tressel::detail::fromBytes(value.data.get(), value.type, std::source_location::current());
     return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
   };
@@ -208,7 +207,8 @@ static std::pair<nn::detail::Node *, std::string> placeFor(nn::detail::Node &roo
       parts.emplace_back();
     else
       parts.back().push_back(c);
-  if (std::ranges::find(parts, "") != parts.end())
+  constexpr size_t kDeepest = 32; // of any network that people write; walks over modules recurse
+  if (std::ranges::find(parts, "") != parts.end() || parts.size() > kDeepest)
     return {};
   nn::detail::Node *node = &root;
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
@@ -237,7 +237,7 @@ void Model::addWeights() {
       std::ranges::replace(flat, '.', '_');
       std::tie(node, name) = placeFor(*node_, k == 1 ? flat : flat + "_" + std::to_string(k));
     }
-    const nn::Initializer init = valueInFile(impl_->file, weight);
+    const nn::Initializer init = copyOf(valueOf(*impl_->file, weight));
     nn::Parameter parameter = node->addParameter(name, weight.type.shape, weight.type.dtype, init,
                                                  weight.isStatistic ? nn::Role::Buffer : nn::Role::Parameter);
     parameter.reset(init(weight.type.shape, weight.type.dtype, 0));
@@ -257,7 +257,18 @@ Tensor Model::operator()(const Arg &x) const {
   return call_at(x.where(), std::vector<Tensor>{x.as_tensor()}).front();
 }
 
+/// A recorded program holds as long as no group is frozen or moved, as for modules that are called.
+static void noteGroups(const nn::detail::Node &node) {
+  for (const nn::detail::Node::Child &child : node.children) {
+    nn::detail::noteCall(*child.node);
+    noteGroups(*child.node);
+  }
+}
+
 std::vector<Tensor> Model::forward(const std::vector<Tensor> &inputs) const {
+  get();
+  if (tressel::detail::tracing())
+    noteGroups(*node_);
   const std::source_location where = tressel::detail::callerOf({});
   if (inputs.size() != impl_->inputs.size())
     fail<ShapeError>(impl_->file->name() + " has " + std::to_string(impl_->inputs.size()) + " inputs, and " + std::to_string(inputs.size()) +
@@ -279,7 +290,7 @@ std::vector<Tensor> Model::forward(const std::vector<Tensor> &inputs) const {
   return (*program)(arguments, where);
 }
 
-std::tuple<std::vector<Tensor>> Model::placeholders() const { return {std::vector<Tensor>(impl_->inputs.size())}; }
+std::tuple<std::vector<Tensor>> Model::placeholders() const { return {std::vector<Tensor>(inputs().size())}; }
 
 Model load(const std::string &path, const LoadOptions &options) { return Model(std::make_shared<Model::Impl>(path, options)); }
 

@@ -55,8 +55,9 @@ public:
     std::unordered_set<int> nodes;
     std::unordered_set<std::string> values;
   };
-  /// Names that bodies define count too, which may need too much where a name stands for two values.
-  Needed neededFor(const std::vector<std::string> &outputs) const {
+  /// Names that bodies define count too, which may need too much where a name stands for two values. Without
+  /// `behindSizes`, what a size is asked of is not needed for it.
+  Needed neededFor(const std::vector<std::string> &outputs, bool behindSizes = true) const {
     Needed needed;
     std::vector<std::string> open = outputs;
     while (!open.empty()) {
@@ -64,8 +65,12 @@ public:
       open.pop_back();
       if (!needed.values.insert(name).second)
         continue;
-      if (const auto node = nodeOf(name); node && needed.nodes.insert(*node).second)
-        forEachUse(graph_.node(*node), [&](const std::string &used) { open.push_back(used); });
+      const auto node = nodeOf(name);
+      if (!node || !needed.nodes.insert(*node).second)
+        continue;
+      const auto &producer = graph_.node(*node);
+      if (behindSizes || (producer.op_type() != "Shape" && producer.op_type() != "Size"))
+        forEachUse(producer, [&](const std::string &used) { open.push_back(used); });
     }
     return needed;
   }
@@ -89,22 +94,30 @@ Use useOf(const ::onnx::NodeProto &node, int input) {
   return Use::Operand;
 }
 
-/// How values are used where that is no operand's use, by name; what only renames a value is looked through.
-std::unordered_map<std::string, Use> specialUses(const Producers &producers) {
+/// Whether a node gives its input as it is, in another type at most.
+bool renames(const ::onnx::NodeProto &node) {
+  return isDefaultDomain(node.domain()) && (node.op_type() == "Identity" || node.op_type() == "Cast") &&
+         node.input_size() == 1;
+}
+
+/// How values are used, by name; what only renames a value is looked through. What is an operand somewhere is one.
+std::unordered_map<std::string, Use> usesOf(const Producers &producers) {
   std::unordered_map<std::string, Use> uses;
+  auto note = [&](const std::string &name, Use use) {
+    const auto [known, isNew] = uses.emplace(name, use);
+    if (!isNew && known->second != use)
+      known->second = Use::Operand;
+  };
   forEachNode(producers.graph(), [&](const ::onnx::NodeProto &node, const std::string &) {
+    if (renames(node))
+      return;
     for (int i = 0; i < node.input_size(); ++i) {
       const Use use = useOf(node, i);
-      if (use == Use::Operand)
-        continue;
-      std::string name = node.input(i);
-      uses.emplace(name, use);
-      while (const auto from = producers.nodeOf(name)) {
-        const auto &source = producers.graph().node(*from);
-        if (source.op_type() != "Identity" || source.input_size() != 1)
-          break;
-        name = source.input(0);
-        uses.emplace(name, use);
+      note(node.input(i), use);
+      for (auto from = producers.nodeOf(node.input(i)); from && renames(producers.graph().node(*from));) {
+        const std::string &source = producers.graph().node(*from).input(0);
+        note(source, use);
+        from = producers.nodeOf(source);
       }
     }
   });
@@ -168,9 +181,9 @@ std::unordered_set<int> unusedNodes(const ModelFile &model, const ImportOptions 
 std::vector<Weight> weightsOf(const ModelFile &model, const std::vector<std::string> &outputs) {
   const Producers producers(model.graph());
   const Producers::Needed needed = producers.neededFor(outputNames(model, outputs));
-  const std::unordered_map<std::string, Use> uses = specialUses(producers);
+  const std::unordered_map<std::string, Use> uses = usesOf(producers);
   std::vector<Weight> weights;
-  auto consider = [&](const std::string &name, const ::onnx::TensorProto &tensor, bool isInitializer) {
+  auto consider = [&](const std::string &name, const ::onnx::TensorProto &tensor, bool isInitializer, int index) {
     DType dtype;
     if (!needed.values.contains(name) || !fromOnnx(tensor.data_type(), dtype) || !isFloat(dtype))
       return;
@@ -179,26 +192,23 @@ std::vector<Weight> weightsOf(const ModelFile &model, const std::vector<std::str
     if (type.rank() == 0 || elements == 0 || (elements == 1 && !(isInitializer && type.rank() == 1)))
       return;
     const auto use = uses.find(name);
-    if (use == uses.end() || use->second == Use::Statistic)
-      weights.push_back({name, type, use != uses.end()});
+    if (use == uses.end() || use->second != Use::Scale)
+      weights.push_back({name, type, use != uses.end() && use->second == Use::Statistic, isInitializer, index});
   };
-  for (const auto &tensor : model.graph().initializer())
-    consider(tensor.name(), tensor, true);
-  for (const auto &node : model.graph().node())
-    if (const ::onnx::TensorProto *tensor = tensorOf(node))
-      consider(node.output(0), *tensor, false);
+  const ::onnx::GraphProto &graph = model.graph();
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    consider(graph.initializer(i).name(), graph.initializer(i), true, i);
+  for (int i = 0; i < graph.node_size(); ++i)
+    if (const ::onnx::TensorProto *tensor = tensorOf(graph.node(i)))
+      consider(graph.node(i).output(0), *tensor, false, i);
   return weights;
 }
 
 op::HostTensor valueOf(const ModelFile &model, const Weight &weight) {
-  const auto &initializers = model.graph().initializer();
-  for (int i = 0; i < initializers.size(); ++i)
-    if (initializers[i].name() == weight.name)
-      return tensorData(initializers[i], model.name(), model.folder(), model.rawData(i));
-  for (const auto &node : model.graph().node())
-    if (const ::onnx::TensorProto *tensor = tensorOf(node); tensor && node.output(0) == weight.name)
-      return tensorData(*tensor, model.name(), model.folder());
-  throw InternalError(model.name() + ": the weight '" + weight.name + "' is gone");
+  if (weight.isInitializer)
+    return tensorData(model.graph().initializer(weight.index), model.name(), model.folder(),
+                      model.rawData(weight.index));
+  return tensorData(*tensorOf(model.graph().node(weight.index)), model.name(), model.folder());
 }
 
 std::vector<size_t> neededAsConstants(const ModelFile &model, std::span<const Weight> weights, std::span<const Unsupported> refused) {
@@ -214,7 +224,7 @@ std::vector<size_t> neededAsConstants(const ModelFile &model, std::span<const We
     if (!nodes.contains(label))
       return;
     for (const std::string &input : node.input()) {
-      const Producers::Needed needed = producers.neededFor({input});
+      const Producers::Needed needed = producers.neededFor({input}, /*behindSizes=*/false);
       if (std::ranges::none_of(given, [&](const std::string &name) { return needed.values.contains(name); }))
         found.insert(needed.values.begin(), needed.values.end());
     }

@@ -94,14 +94,15 @@ struct LoadOptions {
 /// Parameters are the floats among the graph's initializers and constants that have dimensions, except single numbers;
 /// what normalizations keep of their training (running means and variances) are buffers. Names are the file's, and a
 /// '.' in them separates modules as everywhere: `net["layer1.0"].freeze()`. Where that gives no path of its own, '.' is
-/// '_'. What a node must know to be imported at all is a constant, and so is what quantization scales by.
+/// '_'. What a node must know to be imported at all is a constant, and so is what only quantization uses, to scale by.
 ///
-/// The model computes what its file says, in training too: dropout that was left out by the exporter stays out, and
-/// normalization uses the running statistics unless its nodes say otherwise.
+/// The model computes what its file says, in training and when it is frozen: dropout that was left out by the exporter
+/// stays out, and normalization uses the running statistics, or those of the batch, as its nodes say. For
+/// ModuleHandle::replace it is a module of lists of tensors: only another Model takes its place.
 class Model final : public nn::Module<Model> {
 public:
   static constexpr bool kLibrary = true;
-  static std::string type_name() { return "onnx::Model"; }
+  static std::string type_name() { return "Model"; }
 
   /// Those that are passed, in order.
   const std::vector<Input> &inputs() const;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -102,7 +103,7 @@ TEST(OnnxTrainable, ComputesWhatTheCompiledModelDoes) {
   EXPECT_EQ(net.inputs()[0].name, "image");
   EXPECT_EQ(net.inputs()[0].shape.names[0], "d1");
   EXPECT_EQ(net.outputs(), Names{"logits"});
-  EXPECT_EQ(net.type_name(), "onnx::Model");
+  EXPECT_EQ(net.type_name(), "Model");
 }
 
 TEST(OnnxTrainable, WeightsAreParametersByTheirNamesInTheFile) {
@@ -183,6 +184,53 @@ TEST(OnnxTrainable, QuantizationKeepsItsScales) {
   EXPECT_EQ(namesOf(onnx::load(file).parameters()), (Names{"w"}));
 }
 
+TEST(OnnxTrainable, StatisticsAreWhatNothingElseUses) {
+  ModelBuilder b;
+  b.input("x", {2, 2, 3, 3}).output("y");
+  b.floats("w", {2, 2, 1, 1}, someFloats(4));
+  b.floats("zero", {2}, {0, 0});
+  b.floats("one", {2}, {1, 1});
+  b.floats("mean", {2}, {0.1f, 0.2f});
+  auto &variance = b.floats("variance", {2}, {});
+  variance.set_data_type(::onnx::TensorProto::DOUBLE);
+  variance.add_double_data(1), variance.add_double_data(2);
+  b.node("Conv", {"x", "w", "zero"}, {"c"});
+  b.node("Identity", {"zero"}, {"same"});
+  b.node("BatchNormalization", {"c", "one", "zero", "same", "one"}, {"n"}); // exporters make equal constants one
+  auto &cast = b.node("Cast", {"variance"}, {"narrow"});
+  test::setInt(cast, "to", ::onnx::TensorProto::FLOAT);
+  b.node("BatchNormalization", {"n", "one", "zero", "mean", "narrow"}, {"y"});
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), (Names{"w", "zero", "one"}));
+  EXPECT_EQ(namesOf(net.buffers()), (Names{"mean", "variance"}));
+}
+
+TEST(OnnxTrainable, FactorsOfSizesAreConstants) {
+  ModelBuilder b(18);
+  b.input("x", {1, 2, -1, -2}).output("y");
+  b.floats("factors", {2}, {2, 2});
+  b.floats("gain", {2, 1, 1}, {1, 3});
+  b.ints("from", {2});
+  b.ints("to", {4});
+  b.ints("lead", {1, 2});
+  b.node("Mul", {"x", "gain"}, {"m"});
+  b.node("Shape", {"m"}, {"shape"});
+  b.node("Slice", {"shape", "from", "to"}, {"size"});
+  auto &wide = b.node("Cast", {"size"}, {"sizes"});
+  test::setInt(wide, "to", ::onnx::TensorProto::FLOAT);
+  b.node("Mul", {"sizes", "factors"}, {"larger"});
+  auto &back = b.node("Cast", {"larger"}, {"whole"});
+  test::setInt(back, "to", ::onnx::TensorProto::INT64);
+  auto &all = b.node("Concat", {"lead", "whole"}, {"target"});
+  test::setInt(all, "axis", 0);
+  b.node("Resize", {"m", "", "", "target"}, {"y"});
+  const ModelOnDisk file(b);
+  const onnx::Model net = onnx::load(file);
+  EXPECT_EQ(namesOf(net.parameters()), Names{"gain"});
+  EXPECT_EQ(net(ones({1, 2, 3, 5})).shape(), (Shape{1, 2, 6, 10}));
+}
+
 TEST(OnnxTrainable, NamesWithoutAPathOfTheirOwn) {
   ModelBuilder b;
   b.input("x", {2}).output("y");
@@ -199,6 +247,16 @@ TEST(OnnxTrainable, NamesWithoutAPathOfTheirOwn) {
   const onnx::Model net = onnx::load(file);
   EXPECT_EQ(namesOf(net.parameters()), (Names{"a", "a_b", "a_b_2", "_c", "d_e", "d.e.f"}));
   EXPECT_EQ(net(zeros({2})).to_vector<float>(), (std::vector<float>{6, 12}));
+
+  std::string deep = "a"; // deeper than any path
+  for (int i = 0; i < 60'000; ++i)
+    deep += ".a";
+  ModelBuilder c;
+  c.input("x", {2}).output("y");
+  c.floats(deep, {2}, {1, 2});
+  c.node("Add", {"x", deep}, {"y"});
+  const ModelOnDisk other(c);
+  EXPECT_EQ(onnx::load(other).parameters().size(), 1u);
 }
 
 TEST(OnnxTrainable, GradientsOfWeights) {
@@ -253,6 +311,28 @@ TEST(OnnxTrainable, Trains) {
   EXPECT_EQ(net["fc"].parameters()[0].second.value().to_vector<float>(), someFloats(12));
 }
 
+TEST(OnnxTrainable, FreezingAGroupReachesCompiledPrograms) {
+  const ModelOnDisk file(smallNet());
+  const onnx::Model net = onnx::load(file);
+  const optim::SGD opt(net.parameters(), {.lr = 0.1});
+  auto step = jit([net, opt](Tensor x) {
+    auto [loss, grads] = value_and_grad([&] { return mean(square(net(x))); }, net.parameters());
+    opt.update(grads);
+    return loss;
+  });
+  const Tensor x = someTensor({2, 2, 6, 6});
+  auto weight = [&] { return net["conv"].parameters()[0].second.value().to_vector<float>(); };
+  for (const int calls : {1, 3}) { // programs are trusted after a few
+    for (const bool frozen : {true, false}) {
+      net["conv"].freeze(frozen);
+      const std::vector<float> before = weight();
+      for (int i = 0; i < calls; ++i)
+        step(x).wait();
+      EXPECT_EQ(weight() == before, frozen) << calls << " calls";
+    }
+  }
+}
+
 struct Classifier : nn::Module<Classifier> {
   onnx::Model body;
   nn::Dense head = child("head", nn::Dense(2));
@@ -298,6 +378,18 @@ TEST(OnnxTrainable, SizesOfTheCall) {
   const onnx::Model plain = onnx::load(file);
   expectNear(net(someTensor({17, 2, 6, 6})), plain(someTensor({17, 2, 6, 6})));
   EXPECT_NE(net.summary({{f32, {2, 2, 6, 6}}}).find("f32[2, 3]"), std::string::npos);
+}
+
+TEST(OnnxTrainable, ThrowsWhenMovedFrom) {
+  const ModelOnDisk file(smallNet());
+  onnx::Model net = onnx::load(file);
+  const onnx::Model other = std::move(net);
+  const Tensor x = zeros({1, 2, 6, 6});
+  for (const auto &use :
+       std::vector<std::function<void()>>{[&] { net(x); }, [&] { net.forward({x}); }, [&] { net.placeholders(); },
+                                          [&] { (void)net.inputs(); }, [&] { (void)net.outputs(); }})
+    EXPECT_THROW(use(), Error);
+  EXPECT_EQ(other(x).shape(), (Shape{1, 3}));
 }
 
 TEST(OnnxTrainable, RefusesOtherInputs) {
