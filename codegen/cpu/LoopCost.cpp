@@ -88,30 +88,37 @@ bool jumpsPages(const Affine &index, const LoopPlan &plan, int64_t elementBytes)
   return false;
 }
 
+/// Lines that a cache of so many sets has room for, where a walk reads `width` neighbouring ones every `stride` bytes: lines at a power of two
+/// from each other share few sets.
+double roomFor(int64_t stride, int64_t width, int64_t sets, int64_t ways) {
+  const int64_t apart = stride % 64 || stride < 64 ? 1 : std::gcd(stride / 64, sets);
+  return static_cast<double>(std::min(sets, sets / apart * std::min(width, apart)) * ways);
+}
+
 /// How one pass over the reduced dimension reads an operand of a product: whole lines of the cache, at the same distance from each other.
-struct Walk {
+class Walk {
+public:
   int64_t steps = 0;  ///< 0: it is read along its lines, or in no such way
-  int64_t stride = 0; ///< lines from one step to the next; 1 where that is no whole number, as such walks come by all sets too
+  int64_t stride = 0; ///< bytes from one step to the next
   int64_t width = 1;  ///< lines at each step
 
-  /// Whether a cache of so many sets of lines still has the first lines of the walk at its end, beside as many others: lines at a power of two
-  /// from each other share few sets.
-  bool fits(int64_t sets, int64_t ways) const {
-    const int64_t apart = std::gcd(stride, sets);
-    const int64_t used = std::min(sets, sets / apart * std::min(width, apart));
-    return 2 * steps * width <= used * ways;
-  }
+  /// Whether a cache still has the walk's first lines at its end, beside as many others. Both caches are the smaller ones of servers.
+  bool fitsFirstCache() const { return fits(64, 8); }
+  bool fitsSecondCache() const { return fits(1024, 16); }
+
+private:
+  bool fits(int64_t sets, int64_t ways) const { return 2.0 * static_cast<double>(steps * width) <= roomFor(stride, width, sets, ways); }
 };
 
 /// Of nests with one reduced dimension; others come by their lines in more than one way. `elements`: how many side by side each step reads.
 Walk walkOf(const Affine &index, const LoopPlan &plan, int64_t elementBytes, int64_t elements) {
   Walk walk;
-  int reduced = 0;
+  int reduced = 0; // dimensions
   for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d) {
     const int64_t stride = std::abs(dim::hint(index.coef[d])) * elementBytes, size = dim::hint(plan.dims[d].size);
     reduced += size > 1;
     if (size > 1 && stride >= 64)
-      walk = {size, stride % 64 ? 1 : stride / 64, std::max<int64_t>(1, elements * elementBytes / 64)};
+      walk.steps = size, walk.stride = stride, walk.width = std::max<int64_t>(1, elements * elementBytes / 64);
   }
   return reduced == 1 ? walk : Walk();
 }
@@ -218,10 +225,10 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
       n.scalars += times;
       // The rows of a block, at each step in lines that the walk before no longer left in the first cache: as measured, some 6 ns for each.
       constexpr double jumpsPerLine = 16;
-      if (isProduct && (e.dims & bit(s.blockDim)) && !walkOf(e.index, plan, sizeOf(buffer.dtype), 1).fits(64, 8))
+      if (isProduct && (e.dims & bit(s.blockDim)) && !walkOf(e.index, plan, sizeOf(buffer.dtype), 1).fitsFirstCache())
         n.jumped += times / s.block * jumpsPerLine;
     } else if (isProduct && isPanel(plan, s, e) &&
-               !walkOf(e.index, plan, sizeOf(buffer.dtype), std::min(dim::hint(s.tile), dim::hint(plan.dims[static_cast<size_t>(s.vectorDim)].size))).fits(1024, 16)) {
+               !walkOf(e.index, plan, sizeOf(buffer.dtype), std::min(dim::hint(s.tile), dim::hint(plan.dims[static_cast<size_t>(s.vectorDim)].size))).fitsSecondCache()) {
       n.memoryLoads += times; // each block of rows finds the panel gone, though it is small enough
     } else if (movesByTiles(e.index, e.guard, plan, s))
       n.tiled += times;
@@ -291,11 +298,7 @@ static double flopsOfMove(const Affine &index, const LoopPlan &plan, const LoopS
     return inNearCache;
   const int64_t size = dim::hint(plan.dims[static_cast<size_t>(s.vectorDim)].size);
   const auto lines = static_cast<double>(stride >= 64 ? size : size * stride / 64);
-  auto room = [&](int64_t sets, int64_t ways) {
-    const int64_t used = stride % 64 || stride < 64 ? sets : sets / std::gcd(stride / 64, sets);
-    return static_cast<double>(used * ways);
-  };
-  const double near = room(64, 12), far = room(2048, 16);
+  const double near = roomFor(stride, 1, 64, 12), far = roomFor(stride, 1, 2048, 16);
   return lines <= near ? inNearCache : lines <= 2 * near ? atItsEdge : lines <= far ? inFarCache : inMemory;
 }
 
