@@ -39,6 +39,15 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 // `devices`: those of the machine that compute; empty: all.
 std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine,
                                                  std::vector<runtime::DeviceRef> devices = {});
+// `devices`: as above; the accelerators among them are the ranks.
+std::unique_ptr<mlir::Pass> createShard(const runtime::MachineModel *machine,
+                                        std::vector<runtime::DeviceRef> devices = {}, Decisions *decisions = nullptr);
+std::unique_ptr<mlir::Pass> createLowerCollectives(const runtime::MachineModel *machine,
+                                                   std::vector<runtime::DeviceRef> devices = {},
+                                                   Decisions *decisions = nullptr);
+// `onlyUneven`: programs whose ranks differ in more than their values.
+std::unique_ptr<mlir::Pass> createExpandRanks(const runtime::MachineModel *machine,
+                                              std::vector<runtime::DeviceRef> devices = {}, bool onlyUneven = false);
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
                                                 Decisions *decisions = nullptr,
                                                 std::vector<runtime::DeviceRef> devices = {});

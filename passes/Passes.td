@@ -117,6 +117,75 @@ def Autocast : Pass<"tressel-autocast", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numConverted", "converted", "products that are computed in the other type">];
 }
 
+def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
+  let summary = "cut a program into parts for the ranks of a mesh";
+  let description = [{
+    Contract: reassociates. `tressel.mesh = "data=2"` on @main names the axes of a grid of accelerators, the ranks; `tressel.sharding = "data, -"` on an
+    argument, or the op `shard`, says which axis cuts which dimension of a value. The pass follows that through the program by the rules of
+    ops ([ShardingRule.h](../ir/op/ShardingRule.h)), forward and backward, then makes of each op that is cut one on the ranks
+    (`tressel.device = "ranks"`) on the parts' types. What ranks need of others is exchanged, sums of which each rank has a part are
+    combined by `all_reduce`, or where the program alone reads them, there. States that nobody cuts are whole on each rank; what is computed from
+    whole values alone is computed once, unless it makes much of little.
+
+    Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension with fewer elements than ranks is not cut. Equal annotations, axes that the
+    mesh lacks and a mesh larger than the machine are errors at the line of what is annotated. Without a mesh, annotations are removed.
+
+    Before and after, with @main's `tressel.mesh = "data=2"` and x's `tressel.sharding = "data, -"`:
+    ```mlir
+    %0 = tressel.matmul %x, %w : (tensor<32x8xf32>, tensor<8x4xf32>) -> tensor<32x4xf32>
+    // ----
+    %first = tressel.slice %x {limits = array<i64: 16, 8>, starts = array<i64: 0, 0>} : (tensor<32x8xf32>) -> tensor<16x8xf32>
+    %second = tressel.slice %x {limits = array<i64: 32, 8>, starts = array<i64: 16, 0>} : (tensor<32x8xf32>) -> tensor<16x8xf32>
+    %1 = tressel.deal %first, %second over ["data"] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+    %2 = tressel.deal %w over [] : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %3 = tressel.matmul %1, %2 {tressel.device = "ranks"} : (tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+    %4:2 = tressel.collect %3 over ["data"] : tensor<16x4xf32> -> tensor<16x4xf32>, tensor<16x4xf32>
+    %0 = tressel.concat %4#0, %4#1 : (tensor<16x4xf32>, tensor<16x4xf32>) -> tensor<32x4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createShard(nullptr)";
+  let statistics = [Statistic<"numOnRanks", "on-ranks", "ops that every rank computes">,
+                    Statistic<"numReduced", "all-reduced", "values that all ranks combine">];
+}
+
+def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
+  let summary = "write all_reduce as what ranks of one process exchange and combine";
+  let description = [{
+    Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Of few bytes, or of two ranks, each reads all the others' and
+    combines them; otherwise each combines one part, and reads the other parts' results. The machine's latencies and rates decide.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.all_reduce %g by "sum" over ["data"] {tressel.device = "ranks"} : tensor<8x4xf32>
+    // ----
+    %1:2 = tressel.collect %g over ["data"] on_ranks : tensor<8x4xf32> -> tensor<8x4xf32>, tensor<8x4xf32>
+    %0 = tressel.add %1#0, %1#1 {tressel.device = "ranks"} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createLowerCollectives(nullptr)";
+  let statistics = [Statistic<"numLowered", "lowered", "collectives written out">];
+}
+
+def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
+  let summary = "make of what every rank computes an op per accelerator";
+  let description = [{
+    Contract: exact. Rank r is accelerator r of those that the program may use. What is dealt and collected are then values of the program; copies between
+    accelerators follow with `insert-transfers`. Runs before layouts and clusters where sizes or random numbers depend on the rank, and after kernels are
+    outlined otherwise: kernels are then made once for all ranks.
+
+    Before and after, on two accelerators:
+    ```mlir
+    %1 = tressel.deal %a, %b over ["data"] : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %2 = tressel.launch @exp_0(%1) {tressel.device = "ranks"} : (tensor<4xf32>) -> tensor<4xf32>
+    // ----
+    %2 = tressel.launch @exp_0(%a) {tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = tressel.launch @exp_0(%b) {tressel.device = "gpu1"} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createExpandRanks(nullptr)";
+  let statistics = [Statistic<"numExpanded", "expanded", "ops made for ranks">];
+}
+
 def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
   let summary = "store images with their channels last where that makes the network cheaper";
   let description = [{

@@ -58,6 +58,18 @@ const std::vector<Stage> &stages() {
       // What is computed in half the width may have no kernel as a whole any more.
       {"decompose-composites", Contract::Reassociates, false,
        [](auto &options) { return createDecomposeComposites(options.providers); }},
+      // On primitives, whose rules are known, in the types that they are computed in; before all that looks at sizes,
+      // which are those of parts
+      // from here on.
+      {"shard", Contract::Reassociates, false,
+       [](auto &options) { return createShard(options.machine, options.devices, options.decisions); }},
+      // Before clusters, which take sums of parts into what is computed with them.
+      {"lower-collectives", Contract::Exact, false,
+       [](auto &options) { return createLowerCollectives(options.machine, options.devices, options.decisions); }},
+      // Ranks that differ in their sizes get kernels of their own; all others share one compilation, and are expanded
+      // once that is done.
+      {"expand-ranks", Contract::Exact, false,
+       [](auto &options) { return createExpandRanks(options.machine, options.devices, /*onlyUneven=*/true); }},
       // On primitives, most of which do not care in which order their dimensions stand; before whatever looks at single
       // ops, since layouts are a matter of the whole network.
       {"assign-layouts", Contract::Reassociates, true,
@@ -88,6 +100,9 @@ const std::vector<Stage> &stages() {
        }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
+      // Launches of one rank become those of all.
+      {"expand-ranks", Contract::Exact, false,
+       [](auto &options) { return createExpandRanks(options.machine, options.devices); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
       {"place-clusters", Contract::Exact, true,
        [](auto &options) {
@@ -277,7 +292,7 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
 
 void registerPasses(const std::function<PipelineOptions()> &options) {
   llvm::StringSet<> known;
-  for (const Stage &stage : stages())
+  for (const Stage &stage : llvm::reverse(stages())) // of a pass that runs twice the last one does all that it can
     if (known.insert(stage.name).second)
       registerPass([&stage, options] { return stage.create(options()); });
   registerPass([] { return createDifferentiate(); });

@@ -31,6 +31,7 @@ struct JitEntry {
   std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
   std::vector<TensorType> stateTypes;
   std::vector<uint32_t> stateHomes;
+  std::vector<std::string> stateCuts; // Variable::shard
   uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
 
   Traced traced;
@@ -62,7 +63,8 @@ struct JitEntry {
     for (const auto &[counter, value] : structure)
       if (counter->load(std::memory_order_acquire) != value)
         return false;
-    if (stateTypes != typesOfStates() || stateHomes != homesOfStates() || machine != currentMachine())
+    if (stateTypes != typesOfStates() || stateHomes != homesOfStates() || stateCuts != cutsOfStates() ||
+        machine != currentMachine())
       return false;
     structureSeen = epoch;
     return true;
@@ -79,6 +81,13 @@ struct JitEntry {
     for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
       for (const auto &variable : states.get())
         found.push_back(variable->get(variable->readAt).impl()->home);
+    return found;
+  }
+  std::vector<std::string> cutsOfStates() const {
+    std::vector<std::string> found;
+    for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
+      for (const auto &variable : states.get())
+        found.push_back(variable->sharding);
     return found;
   }
   static std::vector<uint32_t> homesOf(std::span<const Tensor *const> tensors) {
@@ -130,6 +139,8 @@ struct JitEntry {
                     " instead of " + runtime::nameOf(deviceOfHome(homes[i]))};
     if (stateHomes != homesOfStates())
       return {Kind::Placement, 0, "a Variable was moved to another device"};
+    if (stateCuts != cutsOfStates())
+      return {Kind::Placement, 0, "a Variable is cut in another way"};
     if (words.size() != otherWords.size())
       return {Kind::Structure, 0, "another structure of the arguments"};
     for (size_t i = 0; i < words.size(); ++i)

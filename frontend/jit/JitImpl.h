@@ -133,6 +133,9 @@ std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorTy
                                std::span<const uint32_t> homes = {});
 /// What the program is placed on: the machine, or what JitOptions::devices leave of it, and the devices where values
 /// are. Nothing: the processor.
+/// How a trace is compiled, `model` being what modelFor gives. Throws Error for a mesh that cannot be.
+FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<runtime::Machine> &machine,
+                              const runtime::MachineModel *model, const std::source_location &where);
 std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine, std::span<const uint32_t> homes = {});
 
 } // namespace tressel::detail

@@ -118,19 +118,11 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   std::vector<Tensor> traced = recordBody(
       recorder, makeInputs(recorder, types, toLoc(where), {}, JitEntry::homesOf(args.tensors())), body, nullptr);
   const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get(), recorder.homes());
-  recorder.finish(traced, {.name = impl_->options.name,
-                           .deterministic = impl_->options.deterministic,
-                           .diskCache = impl_->options.disk_cache,
-                           .measure = impl_->options.measure,
-                           .winograd = impl_->options.winograd,
-                           .keepSubnormals = impl_->options.keep_subnormals,
-                           .memoryBudget = impl_->options.memory_budget,
-                           .autocast = impl_->options.autocast,
-                           .machine = machine,
-                           .model = model ? &*model : nullptr,
-                           .dump = [&](const std::string &stage, const std::string &text) {
-                             runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
-                           }});
+  FinishOptions finish = finishOptionsOf(impl_->options, machine, model ? &*model : nullptr, where);
+  finish.dump = [&](const std::string &stage, const std::string &text) {
+    runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
+  };
+  recorder.finish(traced, finish);
   std::vector<Tensor> results;
   call(args, body, results, where);
   for (size_t i = 0; i < args.tensors().size(); ++i)

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iostream>
 
 namespace tressel::detail {
@@ -81,6 +82,71 @@ std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const r
   return model;
 }
 
+/// The mesh as programs name it; empty without one.
+static std::string meshOf(const JitOptions &options, const runtime::Machine *machine,
+                          const std::source_location &where) {
+  auto refuse = [&](const std::string &why, const char *hint) {
+    fail<Error>("'" + options.name + "' " + why, toLoc(where), "jit", hint);
+  };
+  if (options.shard_axis && *options.shard_axis < 0)
+    refuse("is to be cut along dimension " + std::to_string(*options.shard_axis),
+           "shard_axis counts dimensions from the first, 0");
+  if (options.mesh.empty() && !options.shard_axis)
+    return {};
+  size_t accelerators = 0;
+  if (!options.devices.empty())
+    accelerators =
+        static_cast<size_t>(std::ranges::count_if(options.devices, [](Device device) { return device != cpu(); }));
+  else if (machine)
+    accelerators = static_cast<size_t>(std::ranges::count_if(
+        machine->model().devices, [](const runtime::DeviceModel &d) { return !isHost(d.device); }));
+  if (accelerators == 0)
+    refuse("is to be cut over accelerators, and " +
+               std::string(options.devices.empty() ? "the machine has none" : "`devices` names none"),
+           "choose a machine that has some with use_machine, or leave mesh and shard_axis out");
+  if (options.mesh.empty())
+    return "data=" + std::to_string(accelerators);
+  std::string text;
+  size_t ranks = 1;
+  for (const MeshAxis &axis : options.mesh) {
+    const bool isName = !axis.name.empty() && !std::isdigit(static_cast<unsigned char>(axis.name[0])) &&
+                        std::ranges::all_of(axis.name, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!isName || axis.size < 1)
+      refuse("has a mesh with the axis '" + axis.name + "' of " + std::to_string(axis.size),
+             "an axis has a name of letters, digits and _, and a size from 1");
+    if (std::ranges::count(options.mesh, axis.name, &MeshAxis::name) > 1)
+      refuse("has a mesh with two axes called '" + axis.name + "'", "each axis has a name of its own");
+    text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+    ranks *= static_cast<size_t>(axis.size);
+  }
+  if (ranks > accelerators)
+    refuse("has a mesh of " + std::to_string(ranks) + " accelerators (" + text + "), and there are " +
+               std::to_string(accelerators),
+           "a mesh has as many places as accelerators, or fewer");
+  return text;
+}
+
+FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<runtime::Machine> &machine,
+                              const runtime::MachineModel *model, const std::source_location &where) {
+  std::vector<runtime::DeviceRef> devices;
+  for (const Device &device : options.devices)
+    devices.push_back(refOf(device));
+  return {.name = options.name,
+          .deterministic = options.deterministic,
+          .diskCache = options.disk_cache,
+          .measure = options.measure,
+          .winograd = options.winograd,
+          .keepSubnormals = options.keep_subnormals,
+          .strictDonation = options.strict_donation,
+          .memoryBudget = options.memory_budget,
+          .autocast = options.autocast,
+          .machine = machine,
+          .model = model,
+          .devices = std::move(devices),
+          .mesh = meshOf(options, machine.get(), where),
+          .shardAxis = options.shard_axis};
+}
+
 std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint32_t> homes,
                                               std::vector<uint64_t> words, TraceBody &body,
                                               const std::source_location &where, const std::vector<TensorType> *call) {
@@ -101,9 +167,6 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   entry->mode = callMode();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   entry->machine = currentMachine();
-  std::vector<runtime::DeviceRef> devices;
-  for (const Device &device : options.devices)
-    devices.push_back(refOf(device));
   (void)modelFor(options, entry->machine.get()); // throws where the machine lacks one of them
   const double start = runtime::nowSeconds();
   TraceRecorder recorder;
@@ -111,22 +174,12 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
       recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where), {}, entry->homes), body, &entry->prototype);
   const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get(), recorder.homes());
   const double traced = runtime::nowSeconds();
-  entry->traced = recorder.finish(results, {.name = options.name,
-                                            .deterministic = options.deterministic,
-                                            .diskCache = options.disk_cache,
-                                            .measure = options.measure,
-                                            .winograd = options.winograd,
-                                            .keepSubnormals = options.keep_subnormals,
-                                            .strictDonation = options.strict_donation,
-                                            .memoryBudget = options.memory_budget,
-                                            .autocast = options.autocast,
-                                            .machine = entry->machine,
-                                            .model = model ? &*model : nullptr,
-                                            .devices = devices});
+  entry->traced = recorder.finish(results, finishOptionsOf(options, entry->machine, model ? &*model : nullptr, where));
   const double compiled = runtime::nowSeconds();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
   entry->stateHomes = entry->homesOfStates();
+  entry->stateCuts = entry->cutsOfStates();
   if (const auto &updated = entry->traced.updated; !updated.empty()) {
     std::unique_lock known(mutex);
     if (!assigned)
@@ -209,7 +262,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
   std::optional<std::vector<TensorType>> general;
   {
     std::lock_guard lock(mutex);
-    if (!options.infer_dynamic)
+    if (!options.infer_dynamic || !options.mesh.empty() || options.shard_axis) // parts of an open size are not cut
       return nullptr;
     general = generalized(types, words, callMode());
     if (!general || std::ranges::find(refused, *general) != refused.end())

@@ -85,6 +85,23 @@ void Variable::on(Device device, std::source_location where) const {
   impl_->move(to, detail::toLoc(where));
 }
 
+void Variable::shard(std::string axes, std::source_location where) const {
+  const TensorType &type = get(where).value.type();
+  if (detail::tracing())
+    detail::fail<TraceError>("the Variable '" + impl_->name + "' cannot be cut while a program is being recorded",
+                             detail::toLoc(where), "shard", "cut it before; in the program, shard() cuts its value");
+  const int words = axes.empty() ? type.rank() : static_cast<int>(std::count(axes.begin(), axes.end(), ',')) + 1;
+  if (words != type.rank())
+    detail::fail<ShapeError>("the Variable '" + impl_->name + "' is to be cut as \"" + axes + "\", which names " +
+                                 std::to_string(words) + " dimensions of " + type.str(),
+                             detail::toLoc(where), "shard", "name the axis, or -, for each dimension: \"-, model\"");
+  {
+    const detail::StateGroup::Lock lock(*impl_);
+    impl_->sharding = std::move(axes);
+  }
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs look again
+}
+
 Device Variable::device(std::source_location where) const {
   const detail::StateGroup::Lock lock(get(where));
   return {static_cast<int>(impl_->home) - 1};

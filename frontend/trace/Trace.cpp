@@ -6,6 +6,7 @@
 #include "frontend/tensor/Machine.h"
 
 #include "codegen/Compile.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/GpuCode.h"
@@ -114,6 +115,23 @@ void TraceRecorder::Impl::freeStates() {
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     if (func.getResultAttr(i, graph::kStateAttr))
       func.setResultAttr(i, graph::kHomeAttr, computed);
+}
+
+void TraceRecorder::Impl::cutValues(const std::string &mesh, std::optional<int> axis) {
+  if (mesh.empty())
+    return;
+  func->setAttr(graph::kMeshAttr, builder.getStringAttr(mesh));
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    std::string words;
+    if (arg.kind == ArgKind::State)
+      words = states[arg.state].variable->sharding;
+    else if (const int rank = graph::fromMlir(func.getArgument(static_cast<unsigned>(i)).getType()).rank();
+             axis && *axis < rank)
+      for (int d = 0; d < rank; ++d)
+        words += (d ? ", " : "") + (d == *axis ? mesh.substr(0, mesh.find('=')) : std::string("-"));
+    if (!words.empty())
+      func.setArgAttr(static_cast<unsigned>(i), graph::kShardingAttr, builder.getStringAttr(words));
+  }
 }
 
 std::vector<uint32_t> TraceRecorder::homes() const {
@@ -233,6 +251,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     impl.placeValues(numOutputs);
     impl.pinValues(numOutputs); // tensors' memory can be
   }
+  impl.cutValues(options.mesh, options.shardAxis);
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
     impl.module->print(os);

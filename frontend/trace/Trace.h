@@ -50,6 +50,8 @@ struct FinishOptions {
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
+  std::string mesh = {};                        ///< of those, as graph::kMeshAttr; empty: none
+  std::optional<int> shardAxis = {};            ///< of the inputs that have it, cut along the first axis of the mesh
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

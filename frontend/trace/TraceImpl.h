@@ -205,6 +205,8 @@ struct TraceRecorder::Impl {
   void close(const std::vector<Result> &results);
   /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
   void placeValues(size_t numOutputs);
+  /// The mesh, as graph::kMeshAttr, and how inputs and Variables are cut over it. `axis` is FinishOptions::shardAxis.
+  void cutValues(const std::string &mesh, std::optional<int> axis);
   /// States lie where the compiler likes: of a program whose caller copies their values there and back.
   void freeStates();
   /// Inputs and outputs lie in memory that can be pinned.

@@ -1,6 +1,7 @@
 #include "ir/graph/DeviceAttr.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -26,6 +27,8 @@ std::optional<DeviceRef> parseDevice(StringRef name) {
 
 std::optional<DeviceRef> deviceOf(Operation *op) {
   auto name = op->getAttrOfType<StringAttr>(kDeviceAttr);
+  if (name && name == kRanks)
+    return DeviceRef{DeviceKind::Gpu, 0};
   return name ? parseDevice(name) : std::nullopt;
 }
 

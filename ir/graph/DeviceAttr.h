@@ -24,7 +24,8 @@ inline constexpr runtime::DeviceRef kHost{};
 
 /// Nothing for what is no device's name.
 std::optional<runtime::DeviceRef> parseDevice(llvm::StringRef name);
-/// The annotation of an op; nothing if it has none, or none that names a device.
+/// The annotation of an op; nothing if it has none, or none that names a device. What every rank of a mesh computes
+/// (Mesh.h) is computed by devices that are all alike: the first accelerator stands for them.
 std::optional<runtime::DeviceRef> deviceOf(mlir::Operation *op);
 void setDevice(mlir::Operation *op, runtime::DeviceRef device);
 /// `made` stands for `op`, or for a part of what it does: it is computed in the same place, and belongs to the same

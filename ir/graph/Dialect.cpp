@@ -1,6 +1,7 @@
 // The dialect itself and its constant.
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "ir/graph/TableOp.h"
 #include "ir/op/CustomOp.h"
@@ -27,6 +28,7 @@ void TresselDialect::initialize() {
     addOp(*info);
   registerStructureOps(*this);
   registerControlOps(*this);
+  registerMeshOps(*this);
 }
 
 OperationName TresselDialect::addOp(const op::OpInfo &info) {

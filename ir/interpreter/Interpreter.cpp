@@ -1,5 +1,6 @@
 #include "ir/interpreter/Interpreter.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Evaluate.h"
 
@@ -36,7 +37,18 @@ public:
           return false;
     for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
       values_[argument] = input;
+    if (auto main = llvm::dyn_cast<mlir::func::FuncOp>(region.getParentOp())) {
+      llvm::FailureOr<Mesh> mesh = meshOf(main);
+      if (failed(mesh))
+        return fail(main, "has no mesh that can be read");
+      mesh_ = *std::move(mesh);
+    }
     for (mlir::Operation &op : block) {
+      if (isRanked(&op)) {
+        if (!runOnRanks(&op))
+          return false;
+        continue;
+      }
       Tensors operands;
       for (mlir::Value operand : op.getOperands())
         operands.push_back(values_.lookup(operand));
@@ -134,6 +146,86 @@ private:
     return true;
   }
 
+  // --- Ranks: a value of theirs is one tensor per rank.
+  bool isRanked(mlir::Operation *op) const {
+    return !mesh_.empty() && (isOnRanks(op) || llvm::isa<DealOp, CollectOp, AllReduceOp>(op) ||
+                              llvm::any_of(op->getOperands(), [&](mlir::Value v) { return ofRanks_.contains(v); }));
+  }
+  const HostTensor &on(int64_t rank, mlir::Value value) {
+    auto found = ofRanks_.find(value);
+    return found == ofRanks_.end() ? values_[value] : found->second[static_cast<size_t>(rank)];
+  }
+  bool runOnRanks(mlir::Operation *op) {
+    const int64_t ranks = mesh_.numRanks();
+    if (op->hasTrait<mlir::OpTrait::IsTerminator>())
+      return fail(op, "returns a value of the ranks");
+    if (auto collect = llvm::dyn_cast<CollectOp>(op)) {
+      auto axes = axesOf(op, collect.getOver(), mesh_);
+      if (failed(axes) || static_cast<int64_t>(collect.getNumResults()) != mesh_.numAlong(*axes))
+        return fail(op, "does not fit the mesh");
+      for (auto [place, result] : llvm::enumerate(collect.getResults())) {
+        const auto at = static_cast<int64_t>(place);
+        if (!collect.getOnRanks())
+          values_[result] = on(mesh_.rankAt(at, *axes, 0), collect.getValue());
+        else
+          for (int64_t rank = 0; rank < ranks; ++rank)
+            ofRanks_[result].push_back(HostTensor(on(mesh_.rankAt(at, *axes, rank), collect.getValue())));
+      }
+      return true;
+    }
+    std::vector<Tensors> all;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const dim::Values whole = dims_;
+      runtime::bindRank(dims_, mesh_.axes, rank);
+      Tensors operands, results;
+      for (mlir::Value operand : op->getOperands())
+        operands.push_back(on(rank, operand));
+      const bool fits = runOnRank(op, rank, operands, results);
+      for (auto [value, result] : llvm::zip(op->getResults(), results))
+        if (fits && !unlike(value.getType(), result.type, false).empty())
+          return fail(op, "gives " + result.type.str() + " on rank " + std::to_string(rank) + ", its type says " +
+                              fromMlir(value.getType()).str());
+      dims_ = whole;
+      if (!fits)
+        return false;
+      if (observer_ && isOnRanks(op))
+        observer_(op, operands, results);
+      all.push_back(std::move(results));
+    }
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      for (const Tensors &results : all)
+        ofRanks_[result].push_back(results[i]);
+    return true;
+  }
+  bool runOnRank(mlir::Operation *op, int64_t rank, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
+    auto deal = llvm::dyn_cast<DealOp>(op);
+    auto reduce = llvm::dyn_cast<AllReduceOp>(op);
+    if (!deal && !reduce)
+      return runOp(op, operands, results);
+    auto axes = axesOf(op, deal ? deal.getOver() : reduce.getOver(), mesh_);
+    if (failed(axes))
+      return fail(op, "does not fit the mesh");
+    if (deal) {
+      if (operands.size() != 1 && static_cast<int64_t>(operands.size()) != mesh_.numAlong(*axes))
+        return fail(op, "does not fit the mesh");
+      results.push_back(operands[operands.size() == 1 ? 0 : static_cast<size_t>(mesh_.placeOf(rank, *axes))]);
+      return true;
+    }
+    static constexpr std::pair<llvm::StringLiteral, const char *> kOps[] = {
+        {"sum", "add"},     {"prod", "mul"},       {"max", "maximum"},
+        {"min", "minimum"}, {"any", "logical_or"}, {"all", "logical_and"}};
+    const auto *by = llvm::find_if(kOps, [&](const auto &pair) { return pair.first == reduce.getBy(); });
+    if (by == std::end(kOps))
+      return fail(op, "combines by an unknown word");
+    HostTensor combined = on(mesh_.rankAt(0, *axes, rank), reduce.getValue());
+    for (int64_t place = 1; place < mesh_.numAlong(*axes); ++place) {
+      const HostTensor pair[] = {combined, on(mesh_.rankAt(place, *axes, rank), reduce.getValue())};
+      combined = op::interp::run(*op::findOp(by->second), pair, {}).outputs.at(0);
+    }
+    results.push_back(combined);
+    return true;
+  }
+
   int64_t sizeOf(Size size) const { return dim::evaluate(size, dims_); }
   static bool isSet(const HostTensor &flag) { return flag.data.get()[0] != std::byte(0); }
 
@@ -205,6 +297,8 @@ private:
   }
 
   llvm::DenseMap<mlir::Value, HostTensor> values_;
+  Mesh mesh_; ///< of the function
+  llvm::DenseMap<mlir::Value, Tensors> ofRanks_;
   Observer observer_;
   dim::Values dims_;
 };

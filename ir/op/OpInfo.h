@@ -48,6 +48,7 @@ constexpr bool isProduct(Family family) {
 }
 
 struct OpInfo;
+struct ShardingRule;
 
 /// Result types, or an error that names the rule that is broken and the operands' types, without location.
 struct Inferred {
@@ -176,6 +177,10 @@ struct OpInfo {
   /// Null for ops that tell dimensions apart in ways that no attribute says.
   std::optional<Reordered> (*reorder)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
                                       const Attrs &, const Ints &order);
+  /// Which dimensions are cut together when tensors are cut into parts (ShardingRule.h). Null: the op runs on whole
+  /// tensors.
+  ShardingRule (*sharding)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
+                           const Attrs &);
   const ElementwiseInfo *elementwise; ///< null for ops without a scalar fragment
   const runtime::CustomOp *custom;    ///< not null: no record, runs a kernel from outside (CustomOp.h)
   /// Does something besides computing its results (prints, checks): never removed, merged or moved past another such op.

@@ -135,4 +135,22 @@ TRESSEL_REORDER(reorderTake)
 TRESSEL_REORDER(reorderImage)
 #undef TRESSEL_REORDER
 
+// Which dimensions are cut together, in Sharding.cpp.
+#define TRESSEL_SHARDING(name)                                                                                         \
+  ShardingRule name(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);
+TRESSEL_SHARDING(shardingWhole)
+TRESSEL_SHARDING(shardingOfLoop)
+TRESSEL_SHARDING(shardingOfRandom)
+TRESSEL_SHARDING(shardingOfReshape)
+TRESSEL_SHARDING(shardingOfSqueeze)
+TRESSEL_SHARDING(shardingAlongAxis)
+TRESSEL_SHARDING(shardingPutAlongAxis)
+TRESSEL_SHARDING(shardingGatherNd)
+TRESSEL_SHARDING(shardingScatterNd)
+TRESSEL_SHARDING(shardingOfWindow)
+TRESSEL_SHARDING(shardingOfConv)
+TRESSEL_SHARDING(shardingOfConvByData)
+TRESSEL_SHARDING(shardingOfDecomposition)
+#undef TRESSEL_SHARDING
+
 } // namespace tressel::op

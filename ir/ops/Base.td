@@ -67,6 +67,9 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string isIdentity = "nullptr"; // C++: whether the op returns its operand unchanged
   string reorder = "nullptr";    // C++: the op on tensors whose dimensions stand in another order
 
+  // C++: which dimensions are cut together when tensors are cut into parts for several devices (ir/op/ShardingRule.h).
+  string sharding = "shardingOfLoop";
+
   // Element types of which imperative calls find their kernels compiled in the library, in the usual layouts
   // (frontend/eager/prebuilt).
   list<string> prebuilt = [];
@@ -150,6 +153,7 @@ class View<string mnemonic> : ShapeOp<mnemonic> {
   let isView = 1;
   let evaluate = "interp::view";
   let isIdentity = "sameType";
+  let sharding = "shardingOfReshape";
 }
 class Indexing<string mnemonic> : TableOp<mnemonic, "Indexing">;
 
@@ -163,6 +167,7 @@ class Convolution<string mnemonic> : TableOp<mnemonic, "Convolution"> {
   let combine = "Sum";
   let compute = "Float";
   let reorder = "reorderImage";
+  let sharding = "shardingOfConv";
 }
 class Window<string mnemonic, string combine_> : TableOp<mnemonic, "Window"> {
   let combine = combine_;
@@ -172,6 +177,7 @@ class Window<string mnemonic, string combine_> : TableOp<mnemonic, "Window"> {
 // --- Written in other ops -----------------------------------------------------------------------------------------------------
 class Composite<string mnemonic> : TableOp<mnemonic, "Composite"> {
   let flops = "flopsOfDecomposition";
+  let sharding = "shardingOfDecomposition";
 }
 
 #endif

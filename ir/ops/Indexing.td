@@ -108,6 +108,7 @@ def PutAlongAxisOp : Indexing<"put_along_axis"> {
   let arguments = (ins Tensor:$x, Tensor:$indices, Tensor:$values, Default<Int, "-1">:$axis,
                        Default<Str, "\"set\"">:$mode);
   let infer = "inferPutAlongAxis";
+  let sharding = "shardingPutAlongAxis";
   let kernelForm = "kernelFormPutAlongAxis";
   let overwrites = 0;
   let decomposition = [{
@@ -152,6 +153,7 @@ def GatherNdOp : Indexing<"gather_nd"> {
   }];
   let arguments = (ins Tensor:$x, Tensor:$indices, Default<Int, "0">:$batch_dims);
   let infer = "inferGatherNd";
+  let sharding = "shardingGatherNd";
   let kernelForm = "kernelFormGatherNd";
   let decomposition = [{ gather_nd(x, cast(indices, DType::i64), batch_dims) }];
   let evaluate = "interp::gatherNd";
@@ -183,6 +185,7 @@ def ScatterNdOp : Indexing<"scatter_nd"> {
   }]);
   let arguments = (ins Tensor:$x, Tensor:$indices, Tensor:$updates, Default<Str, "\"set\"">:$mode);
   let infer = "inferScatterNd";
+  let sharding = "shardingScatterNd";
   let kernelForm = "kernelFormScatterNd";
   let overwrites = 0;
   let decomposition = [{ scatter_nd(x, cast(indices, DType::i64), cast(updates, x.dtype()), mode) }];
@@ -261,6 +264,7 @@ def DynamicSliceOp : Indexing<"dynamic_slice"> {
   }];
   let arguments = (ins Tensor:$x, Tensor:$starts, Sizes:$sizes);
   let infer = "inferDynamicSlice";
+  let sharding = "shardingOfWindow";
   let kernelForm = "kernelFormDynamicSlice";
   let decomposition = [{ dynamic_slice(x, cast(starts, DType::i64), sizes) }];
   let evaluate = "interp::dynamicSlice";
@@ -281,6 +285,7 @@ def DynamicUpdateSliceOp : Indexing<"dynamic_update_slice"> {
   }];
   let arguments = (ins Tensor:$x, Tensor:$update, Tensor:$starts);
   let infer = "inferDynamicUpdateSlice";
+  let sharding = "shardingOfWindow";
   let kernelForm = "kernelFormDynamicUpdateSlice";
   let overwrites = 0;
   let decomposition = [{ dynamic_update_slice(x, cast(update, x.dtype()), cast(starts, DType::i64)) }];

@@ -269,6 +269,7 @@ def ConvByWeightsOp : TableOp<"conv_by_weights", "ConvolutionByWeights"> {
   let compute = "Float";
   let arguments = (ins Tensor:$x, Tensor:$given, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
                        Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Int, "1">:$groups);
+  let sharding = "shardingOfConv";
   let infer = "inferConvByWeights";
   let loopForm = "loopFormConvByWeights";
   // For groups of several features, which are no single loop nest.
@@ -311,6 +312,7 @@ def ConvTransposeOp : TableOp<"conv_transpose", "ConvolutionByData"> {
                        Default<Int, "1">:$groups, Default<Bool, "false">:$channels_last);
   let flops = "flopsOfDecomposition";
   let reorder = "reorderImage";
+  let sharding = "shardingOfConvByData";
   let infer = "inferConvTranspose";
   // Elements of the result that are a stride apart see the same part of the window: for stride s, s convolutions with every s-th
   // element of the (turned) window, computed as one with s times the features, whose results are then interleaved.

@@ -4,6 +4,7 @@ include "ir/ops/Base.td"
 class Order<string mnemonic> : TableOp<mnemonic, "Ordering"> {
   let arguments = (ins Tensor:$x, Default<Int, "-1">:$axis, Default<Bool, "false">:$descending);
   let kernelForm = "kernelFormSort";
+  let sharding = "shardingAlongAxis";
 }
 def SortOp : Order<"sort"> {
   let summary = "The elements in order along `axis`; NaN counts as the largest";
@@ -41,6 +42,7 @@ def TopKOp : TableOp<"top_k", "Ordering"> {
   let results = (outs Tensor:$values, Tensor:$indices);
   let infer = "inferTopK";
   let kernelForm = "kernelFormTopK";
+  let sharding = "shardingAlongAxis";
   let evaluate = "interp::topK";
   let gradient = [{
     if (!d(0))
@@ -56,6 +58,7 @@ class Scan<string mnemonic, string combine_> : TableOp<mnemonic, "Ordering"> {
   let combine = combine_;
   let infer = "inferScan";
   let kernelForm = "kernelFormScan";
+  let sharding = "shardingAlongAxis";
   let evaluate = "interp::scan";
 }
 /// Of integers and bools in i64: the kernel converts nothing.

@@ -37,6 +37,7 @@ def SqueezeOp : View<"squeeze"> {
   }];
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
   let infer = "inferSqueeze";
+  let sharding = "shardingOfSqueeze";
   let gradient = [{
     return reshape(dy, x.sizes());
   }];
@@ -74,6 +75,27 @@ def ToOp : View<"to"> {
   let gradient = [{ dy }]; // on the device where it is made
   let numpy = "np.array(x)";
   let example = "to(tensor({1.0, 2, 3}), \"cpu\")";
+}
+def ShardOp : View<"shard"> {
+  let summary = "x, cut over the axes of the mesh as `axes` says where a compiled function has one: \"data, -\"";
+  let description = [{
+    A word per dimension: the name of an axis of the mesh, several joined by `+` (the first makes the largest parts), or `-` for a
+    dimension that is not cut. It says where a value is held in parts; the values stay. Programs without a mesh ignore it
+    ([several devices at once](parallel.md)).
+    - (C1) `axes` has as many words as x has dimensions.
+  }];
+  let arguments = (ins Tensor:$x, Str:$axes);
+  let types = [{
+    const int words = axes.empty() ? 0 : static_cast<int>(std::count(axes.begin(), axes.end(), ',')) + 1;
+    if (words != x.rank())
+      return fail(1, "names " + std::to_string(words) + " dimensions of " + std::to_string(x.rank()));
+    return result(x);
+  }];
+  let isIdentity = "nullptr";
+  let samples = ["x: n m", "axes: data, - | -, -"];
+  let gradient = [{ dy }];
+  let numpy = "np.array(x)";
+  let example = "shard(tensor({1.0, 2}), \"data\")";
 }
 def TransposeOp : ShapeOp<"transpose"> {
   let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";

@@ -218,6 +218,7 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
      << ",\n    .combine = Combine::" << op.get("combine") << ",\n    .isMean = " << flag("isMean")
      << ",\n    .identity = " << identity << ",\n    .compose = " << op.get("compose")
      << ",\n    .isIdentity = " << op.get("isIdentity") << ",\n    .reorder = " << op.get("reorder")
+     << ",\n    .sharding = " << op.get("sharding")
      << ",\n    .elementwise = " << (op.isElementwise() ? "&" + ns + "::elementwise" : "nullptr") << ",\n};\n\n";
 }
 

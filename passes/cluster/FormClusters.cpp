@@ -7,6 +7,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -663,8 +664,7 @@ private:
     int64_t offset = 0;
     llvm::SmallDenseSet<Value> parts;
     for (Value part : op->getOperands()) {
-      auto maker = part.getDefiningOp<graph::ClusterOp>();
-      if (!maker || maker->getBlock() != op->getBlock() || !parts.insert(part).second || offset % kAlignment != 0 ||
+      if (!isMadeFor(op, part) || !parts.insert(part).second || offset % kAlignment != 0 ||
           auction->isParameterOnly(part))
         return false;
       for (Operation *user : part.getUsers())
@@ -673,6 +673,24 @@ private:
       offset += bytesOf(part.getType());
     }
     return true;
+  }
+
+  /// Of what a rank made, another rank has a copy, and the rank itself no second place.
+  static bool isMadeFor(Operation *join, Value part) {
+    Value made = part;
+    if (auto collect = part.getDefiningOp<graph::CollectOp>()) {
+      made = collect.getValue();
+      for (Operation *user : made.getUsers())
+        if (isa<graph::DealOp>(user) || user->hasTrait<OpTrait::IsTerminator>() || isRowJoin(user))
+          return false;
+        else if (isa<graph::CollectOp>(user))
+          for (Operation *reader : user->getUsers())
+            if (reader != join &&
+                (isRowJoin(reader) || isa<graph::DealOp>(reader) || reader->hasTrait<OpTrait::IsTerminator>()))
+              return false;
+    }
+    auto maker = made.getDefiningOp<graph::ClusterOp>();
+    return maker && maker->getBlock() == join->getBlock();
   }
 
   void emitCluster(Operation *before, Ops ops, const Work &how, Attribute place) {

@@ -4,6 +4,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
 #include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/StringExtras.h"
@@ -48,7 +49,8 @@ private:
       return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
     };
     const StringRef ofOps[] = {graph::kDeviceAttr, graph::kSegmentAttr, graph::kKeptAttr};
-    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr, graph::kHomeAttr};
+    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr, graph::kHomeAttr,
+                                  graph::kShardingAttr};
     auto checkValues = [&](unsigned count, auto attributesOf, StringRef what) -> LogicalResult {
       for (unsigned i = 0; i < count; ++i)
         for (NamedAttribute attribute : attributesOf(i))

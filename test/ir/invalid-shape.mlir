@@ -16,6 +16,13 @@ func.func @reshape_c1_rank(%x: tensor<2x3xf32>) -> tensor<6xf32> {
 }
 
 // -----
+func.func @shard_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{shard: (C1) names 1 dimensions of 2: f32[2, 3]}}
+  %0 = tressel.shard %x {axes = "data"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
 func.func @reshape_c2(%x: tensor<2x3xf32>) -> tensor<6xf32> {
   // expected-error@+1 {{reshape: (C2) the number of elements would change to [7]: f32[2, 3]}}
   %0 = tressel.reshape %x {shape = array<i64: 7>} : (tensor<2x3xf32>) -> tensor<6xf32>

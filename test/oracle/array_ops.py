@@ -100,8 +100,8 @@ def philox(seed, index):
     return c
 
 
-def drawn(seed, shape, number):
-    values = [number(philox(seed, i)) for i in range(math.prod(shape))]
+def drawn(seed, shape, first, number):
+    values = [number(philox(seed, first + i)) for i in range(math.prod(shape))]
     return np.array(values, np.float64).reshape(shape)
 
 
@@ -109,28 +109,28 @@ def bits53(high, low):
     return (high << 21 ^ low >> 11) * 2.0**-53
 
 
-def random_uniform(seed, shape, dtype):
+def random_uniform(seed, shape, dtype, first=0):
     wide = np.dtype(dtype) == np.float64
-    return drawn(seed, shape, lambda w: bits53(w[0], w[1]) if wide else (w[0] >> 8) * 2.0**-24).astype(dtype)
+    return drawn(seed, shape, first, lambda w: bits53(w[0], w[1]) if wide else (w[0] >> 8) * 2.0**-24).astype(dtype)
 
 
-def random_normal(seed, shape, dtype):
+def random_normal(seed, shape, dtype, first):
     wide = np.dtype(dtype) == np.float64
 
     def normal(w):
         u, v = (bits53(w[0], w[1]), bits53(w[2], w[3])) if wide else ((w[0] >> 8) * 2.0**-24, (w[1] >> 8) * 2.0**-24)
         return math.sqrt(-2 * math.log(1 - u)) * math.cos(2 * math.pi * (v - 0.5))
 
-    return drawn(seed, shape, normal).astype(dtype)
+    return drawn(seed, shape, first, normal).astype(dtype)
 
 
-def randint(seed, low, high, shape, dtype):
+def randint(seed, low, high, shape, dtype, first):
     span = high - low
 
     def integer(w):
         return low + ((w[0] * span) >> 32 if span <= 2**32 else ((w[0] << 32 | w[1]) >> 1) % span)
 
-    values = [integer(philox(seed, i)) for i in range(math.prod(shape))]
+    values = [integer(philox(seed, first + i)) for i in range(math.prod(shape))]
     return np.array(values, np.int64).reshape(shape).astype(dtype)
 
 

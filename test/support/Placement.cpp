@@ -3,6 +3,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <random>
@@ -66,6 +67,33 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
       op.getResult(0).replaceAllUsesExcept(moved, moved.getDefiningOp());
     }
   }
+}
+
+void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text) {
+  std::mt19937_64 random(seed);
+  auto main = *module.getOps<func::FuncOp>().begin();
+  main->setAttr(graph::kMeshAttr, StringAttr::get(module.getContext(), text));
+  const graph::Mesh mesh = *graph::meshOf(main);
+  auto words = [&](Type type) {
+    const auto rank = static_cast<int>(cast<RankedTensorType>(type).getRank());
+    graph::Sharding sharding = graph::Sharding::whole(rank);
+    for (unsigned axis = 0; axis < mesh.axes.size() && rank > 0; ++axis)
+      if (random() % 3)
+        sharding.dims[random() % static_cast<uint64_t>(rank)].push_back(axis);
+    return StringAttr::get(module.getContext(), sharding.str(mesh));
+  };
+  for (BlockArgument argument : main.getArguments())
+    if (random() % 2 && cast<RankedTensorType>(argument.getType()).getRank() > 0)
+      main.setArgAttr(argument.getArgNumber(), graph::kShardingAttr, words(argument.getType()));
+  for (Operation &op : llvm::make_early_inc_range(main.getBody().front().without_terminator()))
+    if (random() % 8 == 0 && op.getNumResults() == 1 && isComputed(&op) && !hasEffects(&op)) {
+      OpBuilder b(&op);
+      b.setInsertionPointAfter(&op);
+      Value result = op.getResult(0);
+      Operation *cut = graph::createOp(b, op.getLoc(), *op::findOp("shard"), result,
+                                       {std::string(words(result.getType()).getValue())});
+      result.replaceAllUsesExcept(cut->getResult(0), cut);
+    }
 }
 
 } // namespace tressel::test

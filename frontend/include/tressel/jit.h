@@ -40,6 +40,13 @@ struct JitOptions {
   /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
   /// (printing, checking). Arguments and Variables may live on others all the same, and results be moved there. Empty: all.
   std::vector<Device> devices = {};
+  /// The accelerators that compute as a grid, whose last axis varies fastest: {{"data", 2}, {"model", 4}}. Tensors that are cut along an axis
+  /// (shard_axis, shard(), Variable::shard) are computed in parts, one per accelerator; the compiler cuts what follows from them, and writes
+  /// what is exchanged (docs/parallel.md). The result is that of one device but for the order of sums. Its accelerators are those of
+  /// `devices` in their order, else gpu(0), gpu(1), ...; there must be as many as the grid has places. Empty with `shard_axis`: one axis "data" of all of them.
+  std::vector<MeshAxis> mesh = {};
+  /// The dimension of every argument (that has it) that is cut along the mesh's first axis: 0 splits the batch. Sizes need not divide.
+  std::optional<int> shard_axis = {};
   bool deterministic = false; ///< results depend neither on the number of threads, nor on what was measured on this
                               ///< machine, nor on what is fused (docs/numbers.md)
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)

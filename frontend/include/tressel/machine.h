@@ -32,6 +32,12 @@ inline Device cpu() { return {}; }
 /// Accelerator i of the machine. Throws Error when i is negative or beyond 4095.
 Device gpu(int i);
 
+/// One dimension of a grid of accelerators, on which compiled functions are split (JitOptions::mesh, docs/parallel.md).
+struct MeshAxis {
+  std::string name; ///< an identifier: "data", "model"
+  int size = 1;     ///< from 1
+};
+
 struct MachineOptions {
   /// Of a simulated machine. false: it keeps the time alone; programs of any size run at once, their memory on devices
   /// takes no space, and what they give has no meaning.

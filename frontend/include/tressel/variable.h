@@ -30,6 +30,7 @@ struct VariableImpl {
   Tensor value; ///< under the lock of the group; its type stays
   std::string name;
   uint32_t home = 0; ///< TensorImpl::home of its value, also before it has one; under the lock
+  std::string sharding; ///< of Variable::shard; under the lock
   std::atomic<uint64_t> version{0}; ///< counts assignments
   std::atomic<bool> frozen{false};  ///< not learned
   std::atomic<StateGroup *> group{nullptr}; ///< made with the first call that needs its lock
@@ -61,6 +62,10 @@ public:
   void on(Device device, std::source_location where = std::source_location::current()) const;
   /// Where its value lies, or will: the host, unless it was made from a tensor elsewhere or moved.
   Device device(std::source_location where = std::source_location::current()) const;
+  /// How compiled functions with a mesh cut it, a word per dimension: "-, model" cuts the second dimension along the axis "model" (docs/parallel.md). Empty: it is
+  /// whole on each accelerator. Programs that use it are made anew; those without a mesh ignore it. Throws ShapeError where there are not as
+  /// many words as dimensions, TraceError in a trace.
+  void shard(std::string axes, std::source_location where = std::source_location::current()) const;
   /// False for one that was moved from too; everything else of such a Variable throws Error.
   bool defined() const { return impl_ && impl_->value.defined(); }
   /// Known without waiting, the same inside and outside a trace.

@@ -1,0 +1,60 @@
+// Programs of ranks inside of a program: ops that hand values to the ranks of a mesh, and take them back.
+#ifndef TRESSEL_GRAPH_MESH
+#define TRESSEL_GRAPH_MESH
+
+include "ir/graph/Dialect.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class MeshOp<string mnemonic, list<Trait> traits = []> : Op<Tressel_Dialect, mnemonic, [Pure] # traits>;
+
+def Tressel_DealOp : MeshOp<"deal"> {
+  let summary = "one of several values on each rank";
+  let description = [{
+    On the rank with coordinates i along the axes `over` (counted row-major, if there are several) the result is operand i. Of one operand every rank has the
+    value. Operands are values of the program, or of the ranks: then each rank picks one of its own. Nothing moves by this op: what reads the result decides
+    what is copied where.
+    ```mlir
+    %part = tressel.deal %first, %second over ["data"] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) one operand, or one for each rank along `over`; (3) sizes of the result may depend on
+    the rank, and are its operand's there.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$values `over` $over attr-dict `:` functional-type($values, $result)";
+}
+
+def Tressel_CollectOp : MeshOp<"collect"> {
+  let summary = "the values of several ranks, one by one";
+  let description = [{
+    Result i is the operand on the rank with coordinates i along the axes `over`, and 0 along all others. With the attribute `on_ranks` the results are
+    values of the ranks, and the other coordinates are those of the rank that reads them. Nothing moves by this op.
+    ```mlir
+    %parts:2 = tressel.collect %part over ["data"] : tensor<16x8xf32> -> tensor<16x8xf32>, tensor<16x8xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) one result for each rank along `over`; (3) sizes of the operand may depend on the rank,
+    those of a result do not.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrArrayAttr:$over, UnitAttr:$on_ranks);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$value `over` $over (`on_ranks` $on_ranks^)? attr-dict `:` type($value) `->` type($results)";
+}
+
+def Tressel_AllReduceOp : MeshOp<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "the values of all ranks along some axes, combined";
+  let description = [{
+    Every rank has the elements of the ranks along `over` combined, in the ranks' order: "sum", "prod", "max", "min", "any" or "all".
+    ```mlir
+    %sum = tressel.all_reduce %part by "sum" over ["data"] : tensor<16x8xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) sizes do not depend on coordinates along `over`.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$by, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `by` $by `over` $over attr-dict `:` type($value)";
+}
+
+#endif

@@ -1,0 +1,165 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+#include "passes/shard/Parts.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/op/Infer.h"
+#include "mlir/IR/IRMapping.h"
+#include "tressel/runtime/Dim.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_EXPANDRANKS
+#include "passes/Passes.h.inc"
+
+namespace {
+class ExpandRanks : public impl::ExpandRanksBase<ExpandRanks> {
+public:
+  ExpandRanks(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices, bool onlyUneven)
+      : machine(machine), devices(std::move(devices)), onlyUneven(onlyUneven) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    FailureOr<graph::Mesh> found = graph::meshOf(*main);
+    if (failed(found))
+      return signalPassFailure();
+    if (found->empty() || (onlyUneven && !isUneven(*main, *found)))
+      return;
+    mesh = *found;
+    perRank.clear();
+    places = acceleratorsOf(machine, devices);
+    if (places.size() < static_cast<size_t>(mesh.numRanks())) {
+      main->emitError("is for a mesh of ") << mesh.numRanks() << " accelerators, and there are " << places.size();
+      return signalPassFailure();
+    }
+    Block &block = main->getBody().front();
+    const auto ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+    for (Operation *op : ops)
+      if (failed(expand(op)))
+        return signalPassFailure();
+    for (Operation *op : llvm::reverse(ops))
+      if (replaced.contains(op))
+        op->erase();
+    replaced.clear();
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) // a rank takes one of many
+      if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+        op.erase();
+    (*main)->removeAttr(graph::kMeshAttr);
+  }
+
+private:
+  /// Whether ranks compute different sizes, or know their place.
+  static bool isUneven(func::FuncOp main, const graph::Mesh &mesh) {
+    const std::vector<Size> symbols = graph::symbolsOf(main);
+    return llvm::any_of(mesh.axes, [&](const runtime::MeshAxis &axis) {
+      return llvm::is_contained(symbols, runtime::rankSymbol(axis));
+    });
+  }
+
+  Value on(int64_t rank, Value value) const {
+    auto found = perRank.find(value);
+    return found == perRank.end() ? value : found->second[static_cast<size_t>(rank)];
+  }
+
+  LogicalResult expand(Operation *op) {
+    const int64_t ranks = mesh.numRanks();
+    if (auto deal = dyn_cast<graph::DealOp>(op)) {
+      FailureOr<SmallVector<unsigned>> axes = graph::axesOf(op, deal.getOver(), mesh);
+      const int64_t along = failed(axes) ? 0 : mesh.numAlong(*axes),
+                    given = static_cast<int64_t>(deal.getValues().size());
+      if (failed(axes) || (given != 1 && given != along))
+        return failed(axes) ? failure()
+                            : op->emitOpError("(rule 2) has ") << given << " operands for " << along << " ranks";
+      for (int64_t rank = 0; rank < ranks; ++rank)
+        perRank[deal.getResult()].push_back(
+            on(rank, deal.getValues()[given == 1 ? 0 : static_cast<unsigned>(mesh.placeOf(rank, *axes))]));
+      replaced.insert(op);
+      return success();
+    }
+    if (auto collect = dyn_cast<graph::CollectOp>(op)) {
+      FailureOr<SmallVector<unsigned>> axes = graph::axesOf(op, collect.getOver(), mesh);
+      if (failed(axes))
+        return failure();
+      if (static_cast<int64_t>(collect.getNumResults()) != mesh.numAlong(*axes))
+        return op->emitOpError("(rule 2) has ")
+               << collect.getNumResults() << " results for " << mesh.numAlong(*axes) << " ranks";
+      for (auto [place, result] : llvm::enumerate(collect.getResults()))
+        if (!collect.getOnRanks())
+          result.replaceAllUsesWith(on(mesh.rankAt(static_cast<int64_t>(place), *axes, 0), collect.getValue()));
+        else
+          for (int64_t rank = 0; rank < ranks; ++rank)
+            perRank[result].push_back(on(mesh.rankAt(static_cast<int64_t>(place), *axes, rank), collect.getValue()));
+      replaced.insert(op);
+      return success();
+    }
+    if (isa<graph::AllReduceOp>(op))
+      return op->emitOpError("is to be lowered before ranks are expanded");
+    const bool isRanked = graph::isOnRanks(op) ||
+                          llvm::any_of(op->getOperands(), [&](Value operand) { return perRank.contains(operand); });
+    if (!isRanked)
+      return success();
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return op->emitOpError("returns a value of the ranks, which the program does not have");
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      SmallVector<Value> operands =
+          llvm::map_to_vector(op->getOperands(), [&](Value operand) { return on(rank, operand); });
+      Operation *made = copyFor(op, operands, rank);
+      if (!made)
+        return failure();
+      if (graph::isOnRanks(op))
+        graph::setDevice(made, places[static_cast<size_t>(rank)]);
+      for (auto [result, own] : llvm::zip_equal(op->getResults(), made->getResults()))
+        perRank[result].push_back(own);
+      ++numExpanded;
+    }
+    replaced.insert(op);
+    return success();
+  }
+
+  /// The op with the numbers of one rank.
+  Operation *copyFor(Operation *op, ArrayRef<Value> operands, int64_t rank) {
+    OpBuilder b(op);
+    const op::OpInfo *info = graph::infoOf(op);
+    if (!info || graph::symbolsOf(op).empty()) {
+      Operation *made = b.clone(*op);
+      made->setOperands(operands);
+      return made;
+    }
+    const dim::Values coordinates = graph::coordinatesOf(rank, mesh);
+    op::Attrs attrs = graph::attrsOf(op, *info);
+    for (op::Attr &attr : attrs)
+      if (Size *size = std::get_if<Size>(&attr))
+        *size = dim::substitute(*size, coordinates);
+      else if (auto *sizes = std::get_if<op::Sizes>(&attr))
+        for (Size &size : *sizes)
+          size = dim::substitute(size, coordinates);
+    const op::Inferred inferred = op::inferTypes(*info, tableTypes(ValueRange(operands).getTypes()), attrs);
+    if (!inferred) {
+      op->emitError("cannot be computed on rank ") << rank << " of the mesh: " << inferred.error;
+      return nullptr;
+    }
+    Operation *made = graph::createOp(b, op->getLoc(), *info, operands, attrs);
+    graph::copyAnnotations(op, made);
+    return made;
+  }
+
+  const runtime::MachineModel *machine;
+  std::vector<runtime::DeviceRef> devices, places;
+  bool onlyUneven;
+  graph::Mesh mesh; ///< of one run
+  llvm::DenseMap<Value, SmallVector<Value>> perRank;
+  llvm::DenseSet<Operation *> replaced;
+};
+} // namespace
+
+std::unique_ptr<Pass> createExpandRanks(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices,
+                                        bool onlyUneven) {
+  return std::make_unique<ExpandRanks>(machine, std::move(devices), onlyUneven);
+}
+
+} // namespace tressel::passes

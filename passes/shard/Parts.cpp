@@ -1,0 +1,109 @@
+#include "passes/shard/Parts.h"
+
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
+
+#include <utility>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+namespace {
+struct Combination {
+  op::Combine combine;
+  const char *name; ///< of the reduction
+  const char *op;   ///< on two values
+};
+constexpr Combination kCombinations[] = {
+    {op::Combine::Sum, "sum", "add"},        {op::Combine::Prod, "prod", "mul"},
+    {op::Combine::Max, "max", "maximum"},    {op::Combine::Min, "min", "minimum"},
+    {op::Combine::Any, "any", "logical_or"}, {op::Combine::All, "all", "logical_and"},
+};
+} // namespace
+
+StringRef nameOf(op::Combine combine) {
+  for (const Combination &c : kCombinations)
+    if (c.combine == combine)
+      return c.name;
+  return "";
+}
+std::optional<op::Combine> parseCombine(StringRef name) {
+  for (const Combination &c : kCombinations)
+    if (name == c.name)
+      return c.combine;
+  return std::nullopt;
+}
+
+Value PartBuilder::make(StringRef op, ValueRange operands, const op::Attrs &attrs, bool onRanks) {
+  Operation *made = graph::createOp(b, loc, *op::findOp(std::string_view(op)), operands, attrs);
+  if (onRanks)
+    graph::setOnRanks(made);
+  return made->getResult(0);
+}
+
+Value PartBuilder::slice(Value value, unsigned dim, Size first, Size count, bool onRanks) {
+  const Shape shape = graph::fromMlir(value.getType()).shape;
+  if (first == 0 && dim::equal(count, shape[static_cast<int>(dim)]))
+    return value;
+  op::Sizes starts(shape.size(), 0), limits(shape.begin(), shape.end());
+  starts[dim] = first;
+  limits[dim] = first + count;
+  return make("slice", value, {starts, limits}, onRanks);
+}
+
+Value PartBuilder::concat(ValueRange parts, unsigned dim, bool onRanks) {
+  return parts.size() == 1 ? parts.front() : make("concat", parts, {static_cast<int64_t>(dim)}, onRanks);
+}
+
+Value PartBuilder::combine(ValueRange values, op::Combine how, bool onRanks) {
+  const auto *found = llvm::find_if(kCombinations, [&](const Combination &c) { return c.combine == how; });
+  Value all = values.front();
+  for (Value value : values.drop_front())
+    all = make(found->op, {all, value}, {}, onRanks);
+  return all;
+}
+
+Value PartBuilder::deal(ValueRange values, ArrayRef<unsigned> axes, Type type) {
+  return graph::DealOp::create(b, loc, type, values, graph::namesOf(b.getContext(), axes, mesh));
+}
+
+Size PartBuilder::at(Size size, int64_t place, ArrayRef<unsigned> axes) const {
+  if (!size.isSymbolic())
+    return size;
+  dim::Values coordinates;
+  for (unsigned axis : llvm::reverse(axes)) {
+    if (const Size symbol = runtime::rankSymbol(mesh.axes[axis]); dim::isSymbol(symbol))
+      coordinates.bind(symbol, place % mesh.sizeOf(axis));
+    place /= mesh.sizeOf(axis);
+  }
+  return dim::substitute(size, coordinates);
+}
+
+SmallVector<Value> PartBuilder::collect(Value value, ArrayRef<unsigned> axes, bool onRanks) {
+  SmallVector<Type> types;
+  for (int64_t place = 0; place < mesh.numAlong(axes); ++place) {
+    TensorType type = graph::fromMlir(value.getType());
+    for (Size &size : type.shape)
+      size = at(size, place, axes);
+    types.push_back(graph::toMlir(b.getContext(), type));
+  }
+  auto collected = graph::CollectOp::create(b, loc, types, value, graph::namesOf(b.getContext(), axes, mesh), onRanks);
+  return llvm::to_vector(ValueRange(collected.getResults()));
+}
+
+SmallVector<Value> PartBuilder::exchange(ValueRange blocks, ArrayRef<unsigned> axes) {
+  SmallVector<SmallVector<Value>> from; // by block, then by rank that had it
+  for (Value block : blocks)
+    from.push_back(collect(block, axes, /*onRanks=*/true));
+  SmallVector<Value> own;
+  for (size_t source = 0; source < blocks.size(); ++source) {
+    SmallVector<Value> each;
+    for (const SmallVector<Value> &ofBlock : from)
+      each.push_back(ofBlock[source]);
+    own.push_back(deal(each, axes, each.front().getType()));
+  }
+  return own;
+}
+
+} // namespace tressel::passes

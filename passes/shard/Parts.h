@@ -1,0 +1,51 @@
+// Tensors in parts: the ops that cut, join and combine what ranks have, built at one place of a program.
+#pragma once
+
+#include "ir/graph/Mesh.h"
+#include "ir/op/OpInfo.h"
+#include "mlir/IR/Builders.h"
+
+namespace tressel::runtime {
+struct MachineModel;
+}
+
+namespace tressel::passes {
+
+class PartBuilder {
+public:
+  /// `mesh` outlives it.
+  PartBuilder(mlir::OpBuilder &b, mlir::Location loc, const graph::Mesh &mesh) : b(b), loc(loc), mesh(mesh) {}
+
+  /// An op of the table on values of the program, or of the ranks. Errors of its rules are the caller's mistake
+  /// (asserts).
+  mlir::Value make(llvm::StringRef op, mlir::ValueRange operands, const op::Attrs &attrs, bool onRanks);
+  /// Elements along `dim` from `first` on.
+  mlir::Value slice(mlir::Value value, unsigned dim, Size first, Size count, bool onRanks);
+  mlir::Value concat(mlir::ValueRange parts, unsigned dim, bool onRanks);
+  /// The values combined in their order.
+  mlir::Value combine(mlir::ValueRange values, op::Combine how, bool onRanks);
+  mlir::Value deal(mlir::ValueRange values, llvm::ArrayRef<unsigned> axes, mlir::Type type);
+  /// One value per rank along the axes, with the sizes that it has there.
+  llvm::SmallVector<mlir::Value> collect(mlir::Value value, llvm::ArrayRef<unsigned> axes, bool onRanks);
+  /// Of blocks that each rank has, one for every rank along the axes, each rank gets those for it, in the order of the
+  /// ranks that had them. Blocks for one rank are alike.
+  llvm::SmallVector<mlir::Value> exchange(mlir::ValueRange blocks, llvm::ArrayRef<unsigned> axes);
+  mlir::OpBuilder &builder() { return b; }
+  /// What a rank of these coordinates along the axes (counted row-major) has for a size.
+  Size at(Size size, int64_t place, llvm::ArrayRef<unsigned> axes) const;
+
+private:
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  const graph::Mesh &mesh;
+};
+
+/// The accelerators that a program may use, in the order in which they are a mesh's ranks.
+std::vector<runtime::DeviceRef> acceleratorsOf(const runtime::MachineModel *machine,
+                                               llvm::ArrayRef<runtime::DeviceRef> devices);
+
+/// How partial results of a reduction are combined, as the attribute of all_reduce says it.
+llvm::StringRef nameOf(op::Combine combine);
+std::optional<op::Combine> parseCombine(llvm::StringRef name);
+
+} // namespace tressel::passes

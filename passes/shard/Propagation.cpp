@@ -1,0 +1,210 @@
+#include "passes/shard/Propagation.h"
+
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+using graph::Sharding;
+using Axes = SmallVector<unsigned, 2>;
+
+Sharding Propagation::of(Value value) const {
+  auto found = known.find(value);
+  return found == known.end() ? Sharding::whole(static_cast<int>(cast<RankedTensorType>(value.getType()).getRank()))
+                              : found->second.sharding;
+}
+
+const op::ShardingRule *Propagation::ruleOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || info->hasEffects || graph::deviceOf(op))
+    return nullptr;
+  std::unique_ptr<op::ShardingRule> &rule = rules[op];
+  if (!rule)
+    rule = std::make_unique<op::ShardingRule>(op::shardingOf(
+        *info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()), graph::attrsOf(op, *info)));
+  return rule.get();
+}
+
+Sharding Propagation::shardingOf(const op::ShardingRule::Dims &dims, const Cut &cut) {
+  Sharding sharding = Sharding::whole(static_cast<int>(dims.size()));
+  for (auto [d, factors] : llvm::enumerate(dims))
+    if (!factors.empty())
+      sharding.dims[d] = cut.axes[static_cast<size_t>(factors.front())];
+  return sharding;
+}
+
+LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const Twine &what) {
+  const int rank = static_cast<int>(cast<RankedTensorType>(value.getType()).getRank());
+  graph::ParsedSharding parsed = graph::parseSharding(text, rank, mesh);
+  if (!parsed.error.empty())
+    return mlir::emitError(loc) << what << " is to be cut as \"" << text << "\", which " << parsed.error;
+  // What has fewer elements than there are ranks stays whole, and so does an open size that the ranks do not divide.
+  const Shape shape = graph::fromMlir(value.getType()).shape;
+  for (auto [d, axes] : llvm::enumerate(parsed.sharding.dims)) {
+    const Size size = shape[static_cast<int>(d)];
+    const int64_t ranks = mesh.numAlong(axes);
+    if (size.isNumber() ? size.number() < ranks : !dim::divideExactly(size, ranks))
+      axes.clear();
+  }
+  known[value] = {parsed.sharding, true};
+  return success();
+}
+
+/// States are whole unless somebody says otherwise: what is learned is the same everywhere.
+LogicalResult Propagation::annotate() {
+  auto textOf = [&](Attribute attribute) { return dyn_cast_if_present<StringAttr>(attribute); };
+  llvm::DenseMap<Attribute, StringAttr> ofState;
+  for (BlockArgument argument : main.getArguments()) {
+    const unsigned i = argument.getArgNumber();
+    const Attribute state = main.getArgAttr(i, graph::kStateAttr), given = main.getArgAttr(i, graph::kShardingAttr);
+    const StringAttr text = textOf(given);
+    if (given && !text)
+      return main.emitError("argument ") << i << " is to be cut as " << given << ", which is no text";
+    if (state)
+      ofState[state] = text;
+    const auto name = main.getArgAttrOfType<StringAttr>(i, state ? graph::kStateAttr : graph::kNameAttr);
+    if (text && !text.getValue().empty()) {
+      if (failed(pin(argument, text, argument.getLoc(),
+                     Twine(state ? "the state '" : "the input '") + (name ? name.getValue() : "") + "'")))
+        return failure();
+    } else if (state) {
+      known[argument] = {of(argument), true};
+    }
+  }
+  for (Operation &op : main.getBody().front())
+    if (graph::isShardAnnotation(&op)) {
+      if (failed(pin(op.getResult(0), cast<StringAttr>(op.getAttr("axes")).getValue(), op.getLoc(),
+                     "what is given to 'shard'")))
+        return failure();
+    } else if (op.hasTrait<OpTrait::ConstantLike>()) {
+      known[op.getResult(0)] = {of(op.getResult(0)), true};
+    }
+  return success();
+}
+
+/// More than `value` is known to be cut, or nothing changes.
+bool Propagation::propose(Value value, const Sharding &wanted) {
+  Known &now = known.try_emplace(value, Known{of(value), false}).first->second;
+  if (now.pinned)
+    return false;
+  bool changed = false;
+  for (auto [d, axes] : llvm::enumerate(wanted.dims)) {
+    Axes &have = now.sharding.dims[d];
+    const bool extends = axes.size() > have.size() && std::equal(have.begin(), have.end(), axes.begin());
+    const ArrayRef<unsigned> more = extends ? ArrayRef(axes).drop_front(have.size()) : ArrayRef<unsigned>();
+    if (more.empty() || llvm::any_of(more, [&](unsigned axis) { return now.sharding.uses(axis); }))
+      continue;
+    have = axes;
+    changed = true;
+  }
+  return changed;
+}
+
+bool Propagation::mayCut(const op::ShardingRule &rule, unsigned factor, ArrayRef<unsigned> axes) const {
+  const op::ShardingRule::Factor &f = rule.factors[factor];
+  const int64_t ranks = mesh.numAlong(axes);
+  if (f.isWhole ||
+      f.size.numberOr(ranks * rule.leastPart) < ranks * rule.leastPart) // some would have too little, or nothing
+    return false;
+  const bool isEven = dim::divideExactly(f.size, ranks).has_value();
+  if (!isEven &&
+      !f.size
+           .isNumber()) // a call may have fewer than ranks, and parts of an open size do not add up to it by their text
+    return false;
+  // Parts of a dimension of several factors begin where those of a single one do, if all are alike.
+  for (const auto *list : {&rule.operands, &rule.results})
+    for (const op::ShardingRule::Dims &dims : *list)
+      for (const std::vector<int> &factors : dims)
+        if (factors.size() > 1 && factors.front() == static_cast<int>(factor) && !isEven)
+          return false;
+  return true;
+}
+
+Cut Propagation::cutOf(Operation *op) {
+  Cut cut;
+  const op::ShardingRule *rule = ruleOf(op);
+  if (!rule)
+    return cut;
+  cut.axes.resize(rule->factors.size());
+  // What is wanted of each factor, and how many bytes want it. What is kept costs least: the most bytes stay as they
+  // are.
+  struct Wish {
+    unsigned factor;
+    Axes axes;
+    int64_t bytes;
+  };
+  SmallVector<Wish> wishes;
+  auto collect = [&](const std::vector<op::ShardingRule::Dims> &all, ValueRange values) {
+    for (auto [dims, value] : llvm::zip_equal(all, values)) {
+      const Sharding sharding = of(value);
+      for (auto [d, factors] : llvm::enumerate(dims)) {
+        if (factors.empty() || sharding.dims[d].empty())
+          continue;
+        const auto factor = static_cast<unsigned>(factors.front());
+        auto same = llvm::find_if(
+            wishes, [&](const Wish &wish) { return wish.factor == factor && wish.axes == sharding.dims[d]; });
+        if (same == wishes.end())
+          same = wishes.insert(wishes.end(), {factor, sharding.dims[d], 0});
+        same->bytes += bytesOf(value.getType());
+      }
+    }
+  };
+  collect(rule->operands, op->getOperands());
+  collect(rule->results, op->getResults());
+  // Of equal ones the first factor.
+  llvm::sort(wishes, [](const Wish &a, const Wish &b) {
+    return std::tuple(-a.bytes, a.factor, ArrayRef(a.axes)) < std::tuple(-b.bytes, b.factor, ArrayRef(b.axes));
+  });
+  llvm::SmallDenseSet<unsigned> used;
+  for (Wish &wish : wishes) {
+    if (!cut.axes[wish.factor].empty())
+      continue;
+    // As many axes as are free and fit, from the first on.
+    Axes axes;
+    for (unsigned axis : wish.axes) {
+      axes.push_back(axis);
+      if (used.contains(axis) || !mayCut(*rule, wish.factor, axes)) {
+        axes.pop_back();
+        break;
+      }
+    }
+    used.insert(axes.begin(), axes.end());
+    cut.axes[wish.factor] = std::move(axes);
+  }
+  return cut;
+}
+
+bool Propagation::follow(Operation *op) {
+  const op::ShardingRule *rule = ruleOf(op);
+  if (!rule)
+    return false;
+  const Cut cut = cutOf(op);
+  if (!cut.isCut())
+    return false;
+  bool changed = false;
+  for (auto [dims, value] : llvm::zip_equal(rule->operands, op->getOperands()))
+    changed |= propose(value, shardingOf(dims, cut));
+  for (auto [dims, value] : llvm::zip_equal(rule->results, op->getResults()))
+    changed |= propose(value, shardingOf(dims, cut));
+  return changed;
+}
+
+LogicalResult Propagation::run() {
+  if (failed(annotate()))
+    return failure();
+  Block &block = main.getBody().front();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation &op : block)
+      changed |= follow(&op);
+    for (Operation &op : llvm::reverse(block))
+      changed |= follow(&op);
+  }
+  return success();
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,487 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+#include "passes/shard/Parts.h"
+#include "passes/shard/Propagation.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
+#include "ir/op/Infer.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_SHARD
+#include "passes/Passes.h.inc"
+
+namespace {
+using graph::Sharding;
+using Axes = SmallVector<unsigned, 2>;
+
+/// A value of the program as ranks have it.
+struct OnRanks {
+  Value local;
+  Sharding sharding;
+  Axes partial; ///< each rank along these has terms of the value, which are to be combined
+  op::Combine combine = op::Combine::None;
+};
+
+Axes axesOf(const Sharding &sharding) {
+  Axes axes;
+  for (const auto &list : sharding.dims)
+    axes.append(list.begin(), list.end());
+  return axes;
+}
+
+class Partition {
+public:
+  Partition(func::FuncOp main, const graph::Mesh &mesh, Propagation &propagation)
+      : block(main.getBody().front()), mesh(mesh), propagation(propagation) {}
+
+  LogicalResult run() {
+    classify();
+    const auto ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+    for (Operation *op : ops)
+      if (ranks.contains(op)) {
+        if (failed(compute(op)))
+          return failure();
+      } else {
+        for (OpOperand &operand : op->getOpOperands())
+          operand.set(inProgram(operand.get(), op));
+      }
+    for (Operation *op : llvm::reverse(ops))
+      if (ranks.contains(op) && op->use_empty())
+        op->erase();
+    // What was made for several and is used by none.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+        op.erase();
+    return success();
+  }
+
+private:
+  /// What ranks compute: all that is cut, what stands between, and what makes much of little for them.
+  void classify() {
+    llvm::DenseSet<Operation *> cut, feeds;
+    for (Operation &op : llvm::reverse(block)) {
+      if (!propagation.ruleOf(&op) || op.hasTrait<OpTrait::ConstantLike>())
+        continue;
+      if (propagation.cutOf(&op).isCut())
+        cut.insert(&op);
+      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return cut.contains(user) || feeds.contains(user); }))
+        feeds.insert(&op);
+    }
+    llvm::DenseSet<Operation *> follows;
+    for (Operation &op : block) {
+      const bool isAfter = llvm::any_of(op.getOperands(), [&](Value operand) {
+        Operation *def = operand.getDefiningOp();
+        return def && (cut.contains(def) || follows.contains(def));
+      });
+      if (isAfter)
+        follows.insert(&op);
+      if (cut.contains(&op) || (feeds.contains(&op) && (isAfter || makesMuch(&op))))
+        ranks.insert(&op);
+      if (ranks.contains(&op) && !cut.contains(&op) && !isAfter)
+        kept.insert(&op);
+    }
+  }
+  static bool makesMuch(Operation *op) {
+    int64_t in = 0, out = 0;
+    for (Value operand : op->getOperands())
+      in += isInlineConstant(operand) ? 0 : bytesOf(operand.getType());
+    for (Type type : op->getResultTypes())
+      out += bytesOf(type);
+    return in <= out;
+  }
+
+  LogicalResult compute(Operation *op) {
+    const op::OpInfo &info = *graph::infoOf(op);
+    const op::ShardingRule &rule = *propagation.ruleOf(op);
+    Cut cut = propagation.cutOf(op);
+    OpBuilder b(op);
+    PartBuilder parts(b, op->getLoc(), mesh);
+    if (graph::isShardAnnotation(op)) { // says how, and computes nothing
+      const Sharding wanted = propagation.of(op->getResult(0));
+      known[op->getResult(0)].push_back({onRanks(op->getOperand(0), wanted, op), wanted, {}, op::Combine::None});
+      return success();
+    }
+    Axes partial;
+    op::Combine how = op::Combine::None;
+    for (auto [factor, axes] : llvm::zip_equal(rule.factors, cut.axes))
+      if (factor.combine != op::Combine::None && !axes.empty()) {
+        partial.append(axes.begin(), axes.end());
+        how = factor.combine;
+      }
+    SmallVector<Value> operands;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      operands.push_back(onRanks(operand, Propagation::shardingOf(rule.operands[i], cut), op));
+    if (rule.onceOperand >= 0 && !partial.empty()) {
+      Value &once = operands[static_cast<size_t>(rule.onceOperand)];
+      const TensorType type = graph::fromMlir(once.getType());
+      SmallVector<Value> choices(
+          static_cast<size_t>(mesh.numAlong(partial)),
+          parts.make("full", {}, {op::Sizes(type.shape.begin(), type.shape.end()), 0.0, type.dtype}, true));
+      choices.front() = once;
+      once = parts.deal(choices, partial, once.getType());
+    }
+    op::Attrs attrs = graph::attrsOf(op, info);
+    SmallVector<TensorType> expected;
+    for (auto [dims, result] : llvm::zip_equal(rule.results, op->getResults()))
+      expected.push_back(graph::partOf(graph::fromMlir(result.getType()), Propagation::shardingOf(dims, cut), mesh));
+    if (rule.shapeAttr >= 0)
+      attrs[static_cast<size_t>(rule.shapeAttr)] = op::Sizes(expected[0].shape.begin(), expected[0].shape.end());
+    if (const Shape whole = graph::fromMlir(op->getResult(0).getType()).shape; rule.firstAttr >= 0 && !whole.empty()) {
+      Size first = graph::firstOf(whole[0], cut.axes[0], mesh);
+      for (Size size : std::span(whole.begin() + 1, whole.end()))
+        first *= size;
+      Size &attr = std::get<Size>(attrs[static_cast<size_t>(rule.firstAttr)]);
+      attr = attr + first;
+    }
+    const op::Inferred inferred = op::inferTypes(info, tableTypes(ValueRange(operands).getTypes()), attrs);
+    if (!inferred || !llvm::equal(inferred.types, expected))
+      return op->emitError("is cut by a rule that does not fit it: ")
+             << (inferred ? "a rank's part is " + inferred.types[0].str() + ", not " + expected[0].str()
+                          : inferred.error)
+             << "; this is a bug of Tressel";
+    Operation *made = graph::createOp(b, op->getLoc(), info, operands, attrs);
+    graph::copyAnnotations(op, made);
+    graph::setOnRanks(made);
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      known[result].push_back(
+          {made->getResult(static_cast<unsigned>(i)), Propagation::shardingOf(rule.results[i], cut), partial, how});
+    return success();
+  }
+
+  /// The value as ranks need it, ahead of `user`.
+  Value onRanks(Value value, const Sharding &wanted, Operation *user) {
+    Operation *def = value.getDefiningOp();
+    if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole())
+      return value; // every rank has it
+    SmallVector<OnRanks, 1> &variants = known[value];
+    for (const OnRanks &variant : variants)
+      if (variant.partial.empty() && variant.sharding == wanted)
+        return variant.local;
+    OpBuilder b(user);
+    PartBuilder parts(b, value.getLoc(), mesh);
+    OnRanks made;
+    if (variants.empty()) {
+      made = {scatter(parts, value, wanted), wanted, {}, op::Combine::None};
+    } else {
+      made = settled(parts, variants, wanted);
+      made = reshard(parts, value, made, wanted);
+    }
+    known[value].push_back(made);
+    return made.local;
+  }
+
+  /// Parts of a value of the program.
+  Value scatter(PartBuilder &parts, Value value, const Sharding &wanted) {
+    const TensorType whole = graph::fromMlir(value.getType());
+    const Axes axes = axesOf(wanted);
+    SmallVector<Value> each;
+    for (int64_t place = 0; place < mesh.numAlong(axes); ++place) {
+      Value part = value;
+      for (auto [d, list] : llvm::enumerate(wanted.dims)) {
+        const Size size = whole.shape[static_cast<int>(d)];
+        part = parts.slice(part, static_cast<unsigned>(d), parts.at(graph::firstOf(size, list, mesh), place, axes),
+                           parts.at(graph::partOf(size, list, mesh), place, axes), /*onRanks=*/false);
+      }
+      each.push_back(part);
+    }
+    return parts.deal(each, axes, graph::toMlir(value.getContext(), graph::partOf(whole, wanted, mesh)));
+  }
+
+  /// One without terms to combine: the best of those that there are, or of the first.
+  OnRanks settled(PartBuilder &parts, SmallVector<OnRanks, 1> &variants, const Sharding &wanted) {
+    for (const OnRanks &variant : variants)
+      if (variant.partial.empty())
+        return variant;
+    OnRanks value = variants.front();
+    Axes rest;
+    for (unsigned axis : value.partial)
+      if (!reduceScatter(parts, value, axis, wanted))
+        rest.push_back(axis);
+    if (!rest.empty()) {
+      OpBuilder &b = parts.builder();
+      auto reduce = graph::AllReduceOp::create(b, value.local.getLoc(), value.local.getType(), value.local,
+                                               nameOf(value.combine), graph::namesOf(b.getContext(), rest, mesh));
+      graph::setOnRanks(reduce);
+      value.local = reduce;
+    }
+    value.partial.clear();
+    if (rest.size() == variants.front().partial.size())
+      variants.push_back(value); // whole again: others want it too
+    return value;
+  }
+
+  /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.
+  bool reduceScatter(PartBuilder &parts, OnRanks &value, unsigned axis, const Sharding &wanted) {
+    for (auto [d, list] : llvm::enumerate(wanted.dims)) {
+      Axes longer = value.sharding.dims[d];
+      longer.push_back(axis);
+      const Size size = graph::fromMlir(value.local.getType()).shape[static_cast<int>(d)];
+      const auto part = dim::divideExactly(size, mesh.sizeOf(axis));
+      if (list.size() < longer.size() || !std::equal(longer.begin(), longer.end(), list.begin()) || !part)
+        continue;
+      value.local = parts.combine(parts.exchange(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis),
+                                  value.combine, true);
+      value.sharding.dims[d] = longer;
+      return true;
+    }
+    return false;
+  }
+
+  /// A rank's part cut once more, for each rank along an axis.
+  SmallVector<Value> blocksOf(PartBuilder &parts, Value local, unsigned d, unsigned axis) {
+    const Size size = graph::fromMlir(local.getType()).shape[static_cast<int>(d)];
+    SmallVector<Value> blocks;
+    for (int64_t place = 0; place < mesh.sizeOf(axis); ++place)
+      blocks.push_back(parts.slice(local, d, parts.at(graph::firstOf(size, axis, mesh), place, axis),
+                                   parts.at(graph::partOf(size, axis, mesh), place, axis), /*onRanks=*/true));
+    return blocks;
+  }
+
+  OnRanks reshard(PartBuilder &parts, Value whole, OnRanks value, const Sharding &wanted) {
+    auto agrees = [&](size_t d) {
+      const Axes &have = value.sharding.dims[d], &want = wanted.dims[d];
+      return std::mismatch(have.begin(), have.end(), want.begin(), want.end()).first - have.begin();
+    };
+    // An axis that goes from one dimension to another: blocks are exchanged.
+    for (size_t from = 0; from < wanted.dims.size(); ++from)
+      for (size_t to = 0; to < wanted.dims.size(); ++to) {
+        Axes &have = value.sharding.dims[from], &there = value.sharding.dims[to];
+        if (from == to || have.empty() || static_cast<size_t>(agrees(from)) == have.size() ||
+            static_cast<size_t>(agrees(to)) != there.size() || there.size() == wanted.dims[to].size() ||
+            wanted.dims[to][there.size()] != have.back())
+          continue;
+        const unsigned axis = have.back();
+        const TensorType local = graph::fromMlir(value.local.getType());
+        Axes outer(have.begin(), have.end() - 1);
+        if (!dim::divideExactly(local.shape[static_cast<int>(to)], mesh.sizeOf(axis)) ||
+            !dim::divideExactly(
+                graph::partOf(graph::fromMlir(whole.getType()).shape[static_cast<int>(from)], outer, mesh),
+                mesh.sizeOf(axis)))
+          continue;
+        value.local = parts.concat(parts.exchange(blocksOf(parts, value.local, static_cast<unsigned>(to), axis), axis),
+                                   static_cast<unsigned>(from), true);
+        have = outer;
+        there.push_back(axis);
+      }
+    for (size_t d = 0; d < wanted.dims.size(); ++d) { // gathered
+      Axes &have = value.sharding.dims[d];
+      const auto stays = static_cast<size_t>(agrees(d));
+      if (have.size() == stays)
+        continue;
+      const Axes goes(have.begin() + static_cast<ptrdiff_t>(stays), have.end());
+      value.local = parts.concat(parts.collect(value.local, goes, /*onRanks=*/true), static_cast<unsigned>(d), true);
+      have.truncate(stays);
+    }
+    for (size_t d = 0; d < wanted.dims.size(); ++d) // cut
+      for (Axes &have = value.sharding.dims[d]; have.size() < wanted.dims[d].size();) {
+        const unsigned axis = wanted.dims[d][have.size()];
+        const TensorType local = graph::fromMlir(value.local.getType());
+        TensorType part = local;
+        part.shape[static_cast<int>(d)] = graph::partOf(local.shape[static_cast<int>(d)], axis, mesh);
+        value.local = parts.deal(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis,
+                                 graph::toMlir(whole.getContext(), part));
+        have.push_back(axis);
+      }
+    return value;
+  }
+
+  /// The value for an op of the program itself.
+  Value inProgram(Value value, Operation *user) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !ranks.contains(def) || kept.contains(def))
+      return value;
+    Value &there = whole[value];
+    if (there)
+      return there;
+    OpBuilder b(user);
+    PartBuilder parts(b, value.getLoc(), mesh);
+    SmallVector<OnRanks, 1> &variants = known[value];
+    OnRanks from = variants.front();
+    if (!from.partial.empty() && llvm::any_of(value.getUsers(), [&](Operation *each) { return ranks.contains(each); }))
+      from = settled(parts, variants, from.sharding); // they need it too
+    for (const OnRanks &variant : variants)
+      if (variant.partial.empty() && variant.sharding.isWhole())
+        from = variant;
+    const Axes cut = axesOf(from.sharding);
+    Axes all = from.partial;
+    all.append(cut);
+    SmallVector<Value> values = parts.collect(from.local, all, /*onRanks=*/false);
+    for (size_t d = from.sharding.dims.size(); d-- > 0;) { // the last dimension's parts lie next to each other
+      const auto n = static_cast<size_t>(mesh.numAlong(from.sharding.dims[d]));
+      SmallVector<Value> joined;
+      for (size_t i = 0; i < values.size(); i += n)
+        joined.push_back(parts.concat(ValueRange(values).slice(i, n), static_cast<unsigned>(d), false));
+      values = std::move(joined);
+    }
+    there = values.size() == 1 ? values.front() : parts.combine(values, from.combine, false);
+    return there;
+  }
+
+  Block &block;
+  const graph::Mesh &mesh;
+  Propagation &propagation;
+  llvm::DenseSet<Operation *> ranks; ///< ops that the ranks compute,
+  llvm::DenseSet<Operation *> kept;  ///< and of these, those that the program may compute as well
+  llvm::DenseMap<Value, SmallVector<OnRanks, 1>> known;
+  llvm::DenseMap<Value, Value> whole; ///< what was put together for the program
+};
+
+class Shard : public impl::ShardBase<Shard> {
+public:
+  Shard(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices, Decisions *decisions)
+      : machine(machine), devices(std::move(devices)), decisions(decisions) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (*main && failed(shard(*main)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult shard(func::FuncOp main) {
+    FailureOr<graph::Mesh> mesh = graph::meshOf(main);
+    if (failed(mesh) || failed(checkDevices(main, *mesh)))
+      return failure();
+    if (!mesh->empty() && mesh->numRanks() > 1) {
+      Propagation propagation(main, *mesh);
+      if (failed(propagation.run()))
+        return failure();
+      splitMeans(main, propagation);
+      if (failed(Partition(main, *mesh, propagation).run()))
+        return failure();
+    } else {
+      main->removeAttr(graph::kMeshAttr);
+    }
+    for (Operation &op : llvm::make_early_inc_range(main.getBody().front()))
+      if (graph::isShardAnnotation(&op)) {
+        op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+        op.erase();
+      }
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      main.removeArgAttr(i, StringAttr::get(&getContext(), graph::kShardingAttr));
+    note(main, *mesh);
+    return success();
+  }
+
+  LogicalResult checkDevices(func::FuncOp main, const graph::Mesh &mesh) {
+    if (mesh.empty())
+      return success();
+    const size_t have = acceleratorsOf(machine, devices).size();
+    if (static_cast<size_t>(mesh.numRanks()) <= have)
+      return success();
+    return main.emitError("is for a mesh of ")
+           << mesh.numRanks() << " accelerators (" << mesh.str() << "), but "
+           << (machine ? "the machine '" + machine->name + "' has " : std::string("this machine has ")) << have
+           << (devices.empty() ? "" : " among those that the program may use");
+  }
+
+  /// A mean of parts is a sum of parts, divided afterwards.
+  static void splitMeans(func::FuncOp main, Propagation &propagation) {
+    for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
+      const op::OpInfo *info = graph::infoOf(&op);
+      const op::ShardingRule *rule =
+          info && info->isMean && info->family == op::Family::Reduction ? propagation.ruleOf(&op) : nullptr;
+      if (!rule)
+        continue;
+      const Cut cut = propagation.cutOf(&op);
+      Size count = 1;
+      bool isCut = false;
+      for (auto [factor, axes] : llvm::zip_equal(rule->factors, cut.axes))
+        if (factor.combine != op::Combine::None) {
+          count *= factor.size;
+          isCut |= !axes.empty();
+        }
+      if (!isCut)
+        continue;
+      OpBuilder b(&op);
+      const DType type = graph::fromMlir(op.getResult(0).getType()).dtype, wide = op::accumulatorType(type);
+      auto make = [&](StringRef name, ValueRange operands, const op::Attrs &attrs) {
+        Operation *made = graph::createOp(b, op.getLoc(), *op::findOp(std::string_view(name)), operands, attrs);
+        graph::copyAnnotations(&op, made);
+        return made->getResult(0);
+      };
+      auto as = [&](Value value, DType to) {
+        if (graph::fromMlir(value.getType()).dtype == to)
+          return value;
+        Value converted = make("cast", value, {to});
+        propagation.copy(value, converted);
+        return converted;
+      };
+      auto lies = [&](Value value) { // as the mean
+        propagation.copy(op.getResult(0), value);
+        return value;
+      };
+      const Value sum = lies(make("sum", as(op.getOperand(0), wide), graph::attrsOf(&op, *info)));
+      Value n = count.isNumber() ? make("full", {}, {op::Sizes(), static_cast<double>(count.number()), wide})
+                                 : make("dim_size", {}, {count, wide});
+      const Value mean = as(lies(make("div", {sum, n}, {})), type);
+      op.getResult(0).replaceAllUsesWith(lies(mean));
+      propagation.forget(&op);
+      op.erase();
+    }
+  }
+
+  void note(func::FuncOp main, const graph::Mesh &mesh) {
+    int64_t onRanks = 0, once = 0;
+    for (Operation &op : main.getBody().front()) {
+      if (auto reduce = dyn_cast<graph::AllReduceOp>(op)) {
+        ++numReduced;
+        if (decisions) {
+          const graph::FileLine line = graph::fileLineOf(op.getLoc());
+          std::string over;
+          for (Attribute axis : reduce.getOver())
+            over += (over.empty() ? "" : ", ") + cast<StringAttr>(axis).str();
+          decisions->push_back({"shard",
+                                {"all_reduce", line.file, static_cast<uint32_t>(line.line)},
+                                reduce.getBy().str() + " of " + std::to_string(bytesOf(reduce.getValue().getType())) +
+                                    " bytes over " + over});
+        }
+      } else if (graph::isOnRanks(&op)) {
+        ++onRanks;
+      } else if (isComputation(&op)) {
+        ++once;
+      }
+    }
+    numOnRanks += static_cast<unsigned>(onRanks);
+    if (decisions && !mesh.empty())
+      decisions->push_back({"shard",
+                            {"the program", "", 0},
+                            "mesh " + mesh.str() + ": " + std::to_string(onRanks) + " ops on each rank, " +
+                                std::to_string(once) + " once"});
+  }
+
+  const runtime::MachineModel *machine;
+  std::vector<runtime::DeviceRef> devices;
+  Decisions *decisions;
+};
+} // namespace
+
+std::vector<runtime::DeviceRef> acceleratorsOf(const runtime::MachineModel *machine,
+                                               ArrayRef<runtime::DeviceRef> devices) {
+  std::vector<runtime::DeviceRef> found;
+  if (!devices.empty())
+    for (runtime::DeviceRef device : devices) {
+      if (device.kind == runtime::DeviceKind::Gpu)
+        found.push_back(device);
+    }
+  else if (machine)
+    for (const runtime::DeviceModel &device : machine->devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu)
+        found.push_back(device.device);
+  return found;
+}
+
+std::unique_ptr<Pass> createShard(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices,
+                                  Decisions *decisions) {
+  return std::make_unique<Shard>(machine, std::move(devices), decisions);
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,78 @@
+// Programs cut over meshes at random compute what they compute whole: by the interpreter after each pass, and the
+// schedule that comes out is proved.
+#include "passes/Pipeline.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "test/support/Placement.h"
+#include "test/support/RandomGraph.h"
+#include "tools/tressel-opt/ModelProviders.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tressel;
+
+namespace {
+
+class ShardTest : public ::testing::Test {
+protected:
+  ShardTest() : handler(&context, [this](Diagnostic &d) { messages += d.str() + "\n"; }) {
+    DialectRegistry registry;
+    graph::registerDialects(registry);
+    sched::registerDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+  MLIRContext context;
+  std::string messages;
+  ScopedDiagnosticHandler handler;
+};
+
+TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
+  struct Count {
+    int64_t onRanks = 0, collected = 0, reduced = 0, uneven = 0;
+  } count;
+  const char *meshes[] = {"data=2", "data=3", "data=2, model=2", "a=2", "data=4", "x=2, y=2, z=2"};
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const runtime::MachineModel machine = runtime::machinePreset("dgx-h100");
+    test::RandomGraph random =
+        test::randomGraph(context, seed, {.maxOps = 40, .dynamicShare = 0.2, .without = {"shard"}});
+    test::cutAtRandom(*random.module, seed, meshes[seed % 6]);
+    std::string text;
+    llvm::raw_string_ostream(text) << *random.module;
+    passes::PipelineOptions o;
+    o.providers = tools::modelProviders();
+    o.verifyEach = true;
+    if (graph::symbolsOf(*random.module).empty())
+      o.inputs = random.inputs;
+    o.seed = seed;
+    o.machine = &machine;
+    o.afterPass = [&](ModuleOp module, StringRef pass) {
+      if (pass == "shard") {
+        module.walk([&](Operation *op) {
+          count.onRanks += graph::isOnRanks(op);
+          count.collected += isa<graph::CollectOp>(op);
+          count.reduced += isa<graph::AllReduceOp>(op);
+        });
+        for (Size symbol : graph::symbolsOf(module))
+          count.uneven += dim::symbolName(symbol).starts_with("rank.");
+      }
+      return success();
+    };
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages << "\n" << text;
+  }
+  EXPECT_GT(count.onRanks, 500);
+  EXPECT_GT(count.collected, 200);
+  EXPECT_GT(count.reduced, 20);
+  EXPECT_GT(count.uneven, 10);
+  std::cout << count.onRanks << " ops on ranks, " << count.collected << " values collected, " << count.reduced
+            << " all-reduced, " << count.uneven << " programs and axes with parts of different sizes\n";
+}
+
+} // namespace
