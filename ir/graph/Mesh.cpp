@@ -24,6 +24,17 @@ bool isShardAnnotation(Operation *op) {
   return infoOf(op) == info;
 }
 
+bool isArgumentOnRanks(func::FuncOp main, unsigned i) {
+  auto home = main.getArgAttrOfType<StringAttr>(i, kHomeAttr);
+  return home && home == kRanks;
+}
+bool isResultOnRanks(func::FuncOp main, unsigned i) {
+  auto home = main.getResultAttrOfType<StringAttr>(i, kHomeAttr);
+  return home && home == kRanks;
+}
+
+std::string nameOfPart(StringRef name, int64_t rank) { return (name + "@" + Twine(rank)).str(); }
+
 int64_t Mesh::numAlong(ArrayRef<unsigned> some) const {
   int64_t ranks = 1;
   for (unsigned axis : some)

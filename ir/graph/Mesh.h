@@ -27,7 +27,10 @@ inline constexpr llvm::StringLiteral kMeshAttr = "tressel.mesh";
 /// joined by + (the first cuts into the largest parts), or - for a dimension that is whole. "" leaves all to
 /// propagation.
 inline constexpr llvm::StringLiteral kShardingAttr = "tressel.sharding";
-/// As kDeviceAttr: computed by every rank.
+/// On @main, from the pass `shard` until ranks are expanded: ops on ranks compute parts.
+inline constexpr llvm::StringLiteral kCutAttr = "tressel.cut";
+/// As kDeviceAttr: computed by every rank. As kHomeAttr, of an argument or result of @main: each rank has its part in its memory, from call
+/// to call if it is a state. After the pass `shard` such an argument has the type of the part, and keeps its kShardingAttr.
 inline constexpr llvm::StringLiteral kRanks = "ranks";
 
 inline bool isOnRanks(mlir::Operation *op) {
@@ -40,6 +43,13 @@ inline void setOnRanks(mlir::Operation *op) {
 
 /// The op `shard`: its result is the operand, and is cut as its attribute `axes` says.
 bool isShardAnnotation(mlir::Operation *op);
+
+/// Whether an argument or result of @main is in the memory of the ranks.
+bool isArgumentOnRanks(mlir::func::FuncOp main, unsigned i);
+bool isResultOnRanks(mlir::func::FuncOp main, unsigned i);
+
+/// What ExpandRanks calls a rank's part of an argument or result: "0.weight@1".
+std::string nameOfPart(llvm::StringRef name, int64_t rank);
 
 struct Mesh {
   std::vector<runtime::MeshAxis> axes;

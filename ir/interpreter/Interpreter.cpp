@@ -30,20 +30,43 @@ public:
     if (block.getNumArguments() != inputs.size())
       return fail(region.getParentOp(),
                   "takes " + std::to_string(block.getNumArguments()) + " inputs, not " + std::to_string(inputs.size()));
-    // Symbols that stand alone first, so that expressions may come before them.
-    for (bool last : {false, true})
-      for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
-        if (!bind(argument, input, region.getParentOp(), !last))
-          return false;
-    for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
-      values_[argument] = input;
-    if (auto main = llvm::dyn_cast<mlir::func::FuncOp>(region.getParentOp())) {
+    auto main = llvm::dyn_cast<mlir::func::FuncOp>(region.getParentOp());
+    if (main) {
       llvm::FailureOr<Mesh> mesh = meshOf(main);
       if (failed(mesh))
         return fail(main, "has no mesh that can be read");
       mesh_ = *std::move(mesh);
     }
+    // Of what lies on ranks the caller gives and gets the whole.
+    const bool isCut = main && main->hasAttr(kCutAttr);
+    auto onRanks = [&](mlir::BlockArgument argument, const HostTensor &input) -> std::optional<Sharding> {
+      const unsigned i = argument.getArgNumber();
+      if (!isCut || !isArgumentOnRanks(main, i))
+        return std::nullopt;
+      return parseSharding(main.getArgAttrOfType<mlir::StringAttr>(i, kShardingAttr), input.type.rank(), mesh_).sharding;
+    };
+    // Symbols that stand alone first, so that expressions may come before them.
+    for (bool last : {false, true})
+      for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
+        if (!onRanks(argument, input) && !bind(argument, input, region.getParentOp(), !last))
+          return false;
+    for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
+      if (const auto sharding = onRanks(argument, input))
+        ofRanks_[argument] = partsOf(input, *sharding, mesh_);
+      else
+        values_[argument] = input;
     for (mlir::Operation &op : block) {
+      if (isCut && op.hasTrait<mlir::OpTrait::IsTerminator>()) {
+        for (mlir::OpOperand &operand : op.getOpOperands()) {
+          auto parts = ofRanks_.find(operand.get());
+          const auto words = main.getResultAttrOfType<mlir::StringAttr>(operand.getOperandNumber(), kShardingAttr);
+          if ((parts != ofRanks_.end()) != (words != nullptr))
+            return fail(&op, "returns a value of the ranks that is not to lie there, or the reverse");
+          outputs.push_back(!words ? values_.lookup(operand.get())
+                                   : joined(parts->second, parseSharding(words, parts->second[0].type.rank(), mesh_).sharding, mesh_));
+        }
+        return true;
+      }
       if (isRanked(&op)) {
         if (!runOnRanks(&op))
           return false;
@@ -304,6 +327,44 @@ private:
 };
 
 } // namespace
+
+static HostTensor runOne(const char *name, std::vector<HostTensor> operands, op::Attrs attrs) {
+  const op::OpInfo &info = *op::findOp(name);
+  op::completeAttrs(info, attrs);
+  return op::interp::run(info, operands, attrs).outputs.at(0);
+}
+
+std::vector<HostTensor> partsOf(const HostTensor &whole, const Sharding &sharding, const Mesh &mesh) {
+  std::vector<HostTensor> parts;
+  for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
+    const dim::Values at = coordinatesOf(rank, mesh);
+    op::Sizes starts, limits;
+    for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
+      const Size size = whole.type.shape[static_cast<int>(d)];
+      starts.push_back(dim::evaluate(firstOf(size, axes, mesh), at));
+      limits.push_back(starts.back() + dim::evaluate(partOf(size, axes, mesh), at));
+    }
+    parts.push_back(runOne("slice", {whole}, {starts, limits, op::Ints()}));
+  }
+  return parts;
+}
+
+HostTensor joined(const std::vector<HostTensor> &parts, const Sharding &sharding, const Mesh &mesh) {
+  llvm::SmallVector<unsigned> all;
+  for (const auto &axes : sharding.dims)
+    all.append(axes.begin(), axes.end());
+  std::vector<HostTensor> values;
+  for (int64_t place = 0; place < mesh.numAlong(all); ++place)
+    values.push_back(parts[static_cast<size_t>(mesh.rankAt(place, all, 0))]);
+  for (size_t d = sharding.dims.size(); d-- > 0;) { // the last dimension's parts lie next to each other
+    const auto n = mesh.numAlong(sharding.dims[d]);
+    std::vector<HostTensor> next;
+    for (auto at = values.begin(); at != values.end(); at += n)
+      next.push_back(n == 1 ? *at : runOne("concat", {at, at + n}, {static_cast<int64_t>(d)}));
+    values = std::move(next);
+  }
+  return values.front();
+}
 
 Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs, Observer observer) {
   const op::KeepSubnormals mode(op::KeepSubnormals::active() || keepsSubnormals(function));

@@ -3,6 +3,7 @@
 // kernels with their launches.
 #pragma once
 
+#include "ir/graph/Mesh.h"
 #include "ir/op/OpInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -28,6 +29,10 @@ using Observer = llvm::function_ref<void(mlir::Operation *, llvm::ArrayRef<op::H
 /// have the values that the inputs give them. A `tressel.pack` has a value that no body reads (kernels keep the operand that was packed), and it is zeros.
 Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs,
                          Observer observer = nullptr);
+
+/// A tensor as the ranks of a mesh have it, and put together again: of what several ranks have, the first one's counts.
+std::vector<op::HostTensor> partsOf(const op::HostTensor &whole, const Sharding &sharding, const Mesh &mesh);
+op::HostTensor joined(const std::vector<op::HostTensor> &parts, const Sharding &sharding, const Mesh &mesh);
 
 /// The results of one op, given its operands, and values of symbols that do not follow from their shapes.
 Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands, const dim::Values &dims = {});

@@ -80,7 +80,7 @@ private:
       if (!home)
         return success();
       auto name = dyn_cast<StringAttr>(home);
-      if (mayFollow && name && name == graph::kComputed)
+      if (name && ((mayFollow && name == graph::kComputed) || (name == graph::kRanks && main->hasAttr(graph::kMeshAttr))))
         return success();
       const std::optional<DeviceRef> device = name ? graph::parseDevice(name) : std::nullopt;
       if (!device)

@@ -38,6 +38,7 @@ public:
       return signalPassFailure();
     }
     Block &block = main->getBody().front();
+    takeArguments(*main);
     const auto ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
     for (Operation *op : ops)
       if (failed(expand(op)))
@@ -46,10 +47,57 @@ public:
       if (replaced.contains(op))
         op->erase();
     replaced.clear();
+    for (unsigned i : held) // the last first
+      (void)main->eraseArgument(i);
+    held.clear();
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) // a rank takes one of many
       if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
     (*main)->removeAttr(graph::kMeshAttr);
+    (*main)->removeAttr(graph::kCutAttr);
+  }
+
+  /// The attributes of a rank's part: it lies on the rank's accelerator, and has the value's name with the rank's number.
+  DictionaryAttr ofRank(ArrayRef<NamedAttribute> attributes, int64_t rank) {
+    SmallVector<NamedAttribute> own;
+    for (NamedAttribute attribute : attributes) {
+      const StringRef name = attribute.getName();
+      if (name == graph::kHomeAttr)
+        attribute.setValue(StringAttr::get(&getContext(), runtime::nameOf(places[static_cast<size_t>(rank)])));
+      else if (name == graph::kNameAttr || name == graph::kStateAttr)
+        attribute.setValue(StringAttr::get(&getContext(), graph::nameOfPart(cast<StringAttr>(attribute.getValue()).getValue(), rank)));
+      own.push_back(attribute);
+    }
+    return DictionaryAttr::get(&getContext(), own);
+  }
+
+  void takeArguments(func::FuncOp main) {
+    const auto ranks = static_cast<unsigned>(mesh.numRanks());
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      if (!graph::isArgumentOnRanks(main, i))
+        continue;
+      const BlockArgument argument = main.getArgument(i);
+      for (unsigned rank = 0; rank < ranks; ++rank)
+        (void)main.insertArgument(i + 1 + rank, argument.getType(), ofRank(mlir::function_interface_impl::getArgAttrs(main, i), rank), argument.getLoc());
+      for (unsigned rank = 0; rank < ranks; ++rank)
+        perRank[argument].push_back(main.getArgument(i + 1 + rank));
+      i += ranks;
+    }
+  }
+  void giveResults(func::FuncOp main, Operation *end) {
+    const auto ranks = static_cast<unsigned>(mesh.numRanks());
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      if (!graph::isResultOnRanks(main, i))
+        continue;
+      const Value value = end->getOperand(i);
+      for (unsigned rank = 0; rank < ranks; ++rank) {
+        (void)main.insertResult(i + 1 + rank, on(rank, value).getType(), ofRank(mlir::function_interface_impl::getResultAttrs(main, i), rank));
+        end->insertOperands(i + 1 + rank, on(rank, value));
+      }
+      (void)main.eraseResult(i);
+      end->eraseOperand(i);
+      i += ranks - 1;
+    }
   }
 
 private:
@@ -103,8 +151,16 @@ private:
                           llvm::any_of(op->getOperands(), [&](Value operand) { return perRank.contains(operand); });
     if (!isRanked)
       return success();
-    if (op->hasTrait<OpTrait::IsTerminator>())
-      return op->emitOpError("returns a value of the ranks, which the program does not have");
+    if (op->hasTrait<OpTrait::IsTerminator>()) {
+      auto main = cast<func::FuncOp>(op->getParentOp());
+      giveResults(main, op);
+      if (llvm::any_of(op->getOperands(), [&](Value operand) { return perRank.contains(operand); }))
+        return op->emitOpError("returns a value of the ranks, which the program does not have");
+      for (unsigned i = main.getNumArguments(); i-- > 0;)
+        if (graph::isArgumentOnRanks(main, i))
+          held.push_back(i);
+      return success();
+    }
     for (int64_t rank = 0; rank < ranks; ++rank) {
       SmallVector<Value> operands =
           llvm::map_to_vector(op->getOperands(), [&](Value operand) { return on(rank, operand); });
@@ -154,6 +210,7 @@ private:
   graph::Mesh mesh; ///< of one run
   llvm::DenseMap<Value, SmallVector<Value>> perRank;
   llvm::DenseSet<Operation *> replaced;
+  SmallVector<unsigned> held; ///< arguments of which each rank has its own now
 };
 } // namespace
 

@@ -71,7 +71,7 @@ LogicalResult Propagation::annotate() {
       if (failed(pin(argument, text, argument.getLoc(),
                      Twine(state ? "the state '" : "the input '") + (name ? name.getValue() : "") + "'")))
         return failure();
-    } else if (state) {
+    } else if (state || graph::isArgumentOnRanks(main, i)) {
       known[argument] = {of(argument), true};
     }
   }

@@ -38,9 +38,11 @@ Axes axesOf(const Sharding &sharding) {
 class Partition {
 public:
   Partition(func::FuncOp main, const graph::Mesh &mesh, Propagation &propagation)
-      : block(main.getBody().front()), mesh(mesh), propagation(propagation) {}
+      : main(main), block(main.getBody().front()), mesh(mesh), propagation(propagation) {}
 
   LogicalResult run() {
+    if (failed(takeArguments()))
+      return failure();
     classify();
     const auto ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
     for (Operation *op : ops)
@@ -49,8 +51,19 @@ public:
           return failure();
       } else {
         for (OpOperand &operand : op->getOpOperands())
-          operand.set(inProgram(operand.get(), op));
+          if (isOnRanks(operand)) {
+            const Sharding sharding = shardingOfResult(operand.getOperandNumber());
+            main.setResultAttr(operand.getOperandNumber(), graph::kShardingAttr, StringAttr::get(main.getContext(), sharding.str(mesh)));
+            operand.set(onRanks(operand.get(), sharding, op));
+          } else {
+            operand.set(inProgram(operand.get(), op));
+          }
       }
+    for (Operation *op : ops) // of what ranks compute too, the program has its own
+      if (kept.contains(op))
+        for (OpOperand &operand : op->getOpOperands())
+          if (!op->use_empty())
+            operand.set(inProgram(operand.get(), op));
     for (Operation *op : llvm::reverse(ops))
       if (ranks.contains(op) && op->use_empty())
         op->erase();
@@ -58,10 +71,57 @@ public:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
+    giveArguments();
     return success();
   }
 
 private:
+  /// Whether the program returns the value in the ranks' memory.
+  bool isOnRanks(OpOperand &operand) {
+    return operand.getOwner()->hasTrait<OpTrait::IsTerminator>() && graph::isResultOnRanks(main, operand.getOperandNumber());
+  }
+  /// As the state, or as it comes.
+  Sharding shardingOfResult(unsigned i) {
+    if (const Attribute state = main.getResultAttr(i, graph::kStateAttr))
+      for (BlockArgument argument : main.getArguments())
+        if (main.getArgAttr(argument.getArgNumber(), graph::kStateAttr) == state)
+          return propagation.of(argument);
+    return propagation.of(block.getTerminator()->getOperand(i));
+  }
+
+  /// What ranks have in their memory: for each such argument one of the part's type stands at the end, until all is done.
+  LogicalResult takeArguments() {
+    for (unsigned i = 0, count = main.getNumArguments(); i < count; ++i) {
+      if (!graph::isArgumentOnRanks(main, i))
+        continue;
+      const BlockArgument argument = block.getArgument(i);
+      const Sharding sharding = propagation.of(argument);
+      const TensorType part = graph::partOf(graph::fromMlir(argument.getType()), sharding, mesh);
+      for (const runtime::MeshAxis &axis : mesh.axes)
+        for (Size size : part.shape) {
+          std::vector<Size> symbols;
+          dim::collectSymbols(size, symbols);
+          if (llvm::is_contained(symbols, runtime::rankSymbol(axis)))
+            return main.emitError("argument ") << i << " is to lie on the ranks in parts of different sizes (" << part.str() << ", cut as \"" << sharding.str(mesh)
+                                               << "\"); cut a dimension that '" << axis.name << "' divides, or leave it on the host";
+        }
+      const Value local = block.addArgument(graph::toMlir(main.getContext(), part), argument.getLoc());
+      held.push_back({i, local, sharding});
+      known[argument].push_back({local, sharding, {}, op::Combine::None});
+    }
+    return success();
+  }
+  void giveArguments() {
+    for (Held &each : held) {
+      BlockArgument argument = block.getArgument(each.index);
+      argument.setType(each.local.getType());
+      each.local.replaceAllUsesWith(argument);
+      main.setArgAttr(each.index, graph::kShardingAttr, StringAttr::get(main.getContext(), each.sharding.str(mesh)));
+    }
+    block.eraseArguments(block.getNumArguments() - static_cast<unsigned>(held.size()), static_cast<unsigned>(held.size()));
+    main.setFunctionType(FunctionType::get(main.getContext(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+  }
+
   /// What ranks compute: all that is cut, what stands between, and what makes much of little for them.
   void classify() {
     llvm::DenseSet<Operation *> cut, feeds;
@@ -70,14 +130,16 @@ private:
         continue;
       if (propagation.cutOf(&op).isCut())
         cut.insert(&op);
-      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return cut.contains(user) || feeds.contains(user); }))
+      if (llvm::any_of(op.getUses(), [&](OpOperand &use) {
+            return cut.contains(use.getOwner()) || feeds.contains(use.getOwner()) || isOnRanks(use);
+          }))
         feeds.insert(&op);
     }
     llvm::DenseSet<Operation *> follows;
     for (Operation &op : block) {
       const bool isAfter = llvm::any_of(op.getOperands(), [&](Value operand) {
         Operation *def = operand.getDefiningOp();
-        return def && (cut.contains(def) || follows.contains(def));
+        return def ? cut.contains(def) || follows.contains(def) : known.contains(operand);
       });
       if (isAfter)
         follows.insert(&op);
@@ -157,7 +219,7 @@ private:
   /// The value as ranks need it, ahead of `user`.
   Value onRanks(Value value, const Sharding &wanted, Operation *user) {
     Operation *def = value.getDefiningOp();
-    if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole())
+    if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole() && !user->hasTrait<OpTrait::IsTerminator>())
       return value; // every rank has it
     SmallVector<OnRanks, 1> &variants = known[value];
     for (const OnRanks &variant : variants)
@@ -294,7 +356,7 @@ private:
   /// The value for an op of the program itself.
   Value inProgram(Value value, Operation *user) {
     Operation *def = value.getDefiningOp();
-    if (!def || !ranks.contains(def) || kept.contains(def))
+    if (def ? !ranks.contains(def) || kept.contains(def) : !graph::isArgumentOnRanks(main, cast<BlockArgument>(value).getArgNumber()))
       return value;
     Value &there = whole[value];
     if (there)
@@ -323,9 +385,16 @@ private:
     return there;
   }
 
+  func::FuncOp main;
   Block &block;
   const graph::Mesh &mesh;
   Propagation &propagation;
+  struct Held {
+    unsigned index;
+    Value local;
+    Sharding sharding;
+  };
+  SmallVector<Held> held; ///< arguments in the memory of ranks
   llvm::DenseSet<Operation *> ranks; ///< ops that the ranks compute,
   llvm::DenseSet<Operation *> kept;  ///< and of these, those that the program may compute as well
   llvm::DenseMap<Value, SmallVector<OnRanks, 1>> known;
@@ -357,6 +426,7 @@ private:
       splitMeans(main, propagation);
       if (failed(Partition(main, *mesh, propagation).run()))
         return failure();
+      main->setAttr(graph::kCutAttr, UnitAttr::get(&getContext()));
     } else {
       main->removeAttr(graph::kMeshAttr);
     }
@@ -365,8 +435,17 @@ private:
         op.getResult(0).replaceAllUsesWith(op.getOperand(0));
         op.erase();
       }
-    for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      main.removeArgAttr(i, StringAttr::get(&getContext(), graph::kShardingAttr));
+    const auto sharding = StringAttr::get(&getContext(), graph::kShardingAttr), home = StringAttr::get(&getContext(), graph::kHomeAttr);
+    const bool isCut = main->hasAttr(graph::kCutAttr);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      if (!isCut && graph::isArgumentOnRanks(main, i))
+        main.removeArgAttr(i, home);
+      if (!graph::isArgumentOnRanks(main, i))
+        main.removeArgAttr(i, sharding);
+    }
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (!isCut && graph::isResultOnRanks(main, i))
+        main.removeResultAttr(i, home);
     note(main, *mesh);
     return success();
   }

@@ -102,6 +102,10 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, const PipelineOptions &opt
 LogicalResult DifferentialCheck::check(ModuleOp module, StringRef pass, Contract contract) {
   if (!enabled)
     return success();
+  if (pass == "shard")
+    noteRanks(module);
+  if (pass == "expand-ranks")
+    expandRanks(module);
   Results after = interpret(module);
   if (!after.error.empty())
     return module.emitError("after the pass '") << pass << "' the program cannot be interpreted: " << after.error;
@@ -116,6 +120,42 @@ LogicalResult DifferentialCheck::check(ModuleOp module, StringRef pass, Contract
   }
   before = std::move(after);
   return success();
+}
+
+void DifferentialCheck::noteRanks(ModuleOp module) {
+  FailureOr<func::FuncOp> main = findMain(module);
+  FailureOr<graph::Mesh> found = failed(main) || !*main ? FailureOr<graph::Mesh>(failure()) : graph::meshOf(*main);
+  if (succeeded(found))
+    mesh = *found;
+}
+
+/// What lay on the ranks as a whole has an argument, or a result, for each from now on.
+void DifferentialCheck::expandRanks(ModuleOp module) {
+  FailureOr<func::FuncOp> main = findMain(module);
+  if (mesh.empty() || failed(main) || !*main || (*main)->hasAttr(graph::kCutAttr))
+    return;
+  auto expand = [&](std::vector<Slot> &slots, std::vector<op::HostTensor> &values, auto attributeOf) {
+    std::vector<Slot> newSlots;
+    std::vector<op::HostTensor> newValues;
+    for (auto [slot, value] : llvm::zip_equal(slots, values)) {
+      const auto i = static_cast<unsigned>(newSlots.size());
+      if (auto words = dyn_cast_if_present<StringAttr>(attributeOf(i))) {
+        const auto parts = graph::partsOf(value, graph::parseSharding(words, value.type.rank(), mesh).sharding, mesh);
+        for (auto [rank, part] : llvm::enumerate(parts)) {
+          newSlots.push_back({slot.isState, graph::nameOfPart(slot.name, static_cast<int64_t>(rank))});
+          newValues.push_back(part);
+        }
+      } else {
+        newSlots.push_back(slot);
+        newValues.push_back(value);
+      }
+    }
+    slots = std::move(newSlots);
+    values = std::move(newValues);
+  };
+  expand(arguments, inputs, [&](unsigned i) { return (*main).getArgAttr(i, graph::kShardingAttr); });
+  expand(results, before.values, [&](unsigned i) { return (*main).getResultAttr(i, graph::kShardingAttr); });
+  mesh = {};
 }
 
 DifferentialCheck::Results DifferentialCheck::interpret(ModuleOp module) const {

@@ -4,6 +4,7 @@
 
 #include "passes/Pipeline.h"
 
+#include "ir/graph/Mesh.h"
 #include "ir/op/OpInfo.h"
 
 namespace tressel::passes {
@@ -25,6 +26,10 @@ private:
   Results interpret(mlir::ModuleOp module) const;
   Results interpretSchedule(mlir::ModuleOp module, sched::ProgramOp program) const;
 
+  void noteRanks(mlir::ModuleOp module);
+  void expandRanks(mlir::ModuleOp module);
+
+  graph::Mesh mesh; ///< from `shard` until ranks are expanded
   bool enabled = false, tooLarge = false;
   struct Slot {
     bool isState;

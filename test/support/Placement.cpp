@@ -69,7 +69,7 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
   }
 }
 
-void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text) {
+void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold) {
   std::mt19937_64 random(seed);
   auto main = *module.getOps<func::FuncOp>().begin();
   main->setAttr(graph::kMeshAttr, StringAttr::get(module.getContext(), text));
@@ -85,6 +85,21 @@ void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text) {
   for (BlockArgument argument : main.getArguments())
     if (random() % 2 && cast<RankedTensorType>(argument.getType()).getRank() > 0)
       main.setArgAttr(argument.getArgNumber(), graph::kShardingAttr, words(argument.getType()));
+  if (hold)
+    for (BlockArgument argument : main.getArguments()) {
+      const unsigned i = argument.getArgNumber();
+      const TensorType type = graph::fromMlir(argument.getType());
+      const auto text = main.getArgAttrOfType<StringAttr>(i, graph::kShardingAttr);
+      const graph::Sharding sharding = text ? graph::parseSharding(text, type.rank(), mesh).sharding : graph::Sharding::whole(type.rank());
+      bool isEven = type.shape.isStatic();
+      for (auto [d, axes] : llvm::enumerate(sharding.dims))
+        isEven = isEven && type.shape[static_cast<int>(d)].number() % mesh.numAlong(axes) == 0;
+      if (isEven && random() % 2)
+        main.setArgAttr(i, graph::kHomeAttr, StringAttr::get(module.getContext(), graph::kRanks));
+    }
+  for (unsigned i = 0; hold && i < main.getNumResults(); ++i)
+    if (random() % 4 == 0)
+      main.setResultAttr(i, graph::kHomeAttr, StringAttr::get(module.getContext(), graph::kRanks));
   for (Operation &op : llvm::make_early_inc_range(main.getBody().front().without_terminator()))
     if (random() % 8 == 0 && op.getNumResults() == 1 && isComputed(&op) && !hasEffects(&op)) {
       OpBuilder b(&op);

@@ -34,7 +34,7 @@ protected:
 
 TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
   struct Count {
-    int64_t onRanks = 0, collected = 0, reduced = 0, uneven = 0;
+    int64_t onRanks = 0, collected = 0, reduced = 0, uneven = 0, held = 0;
   } count;
   const char *meshes[] = {"data=2", "data=3", "data=2, model=2", "a=2", "data=4", "x=2, y=2, z=2"};
   for (uint64_t seed = 1; seed <= 120; ++seed) {
@@ -42,7 +42,7 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
     const runtime::MachineModel machine = runtime::machinePreset("dgx-h100");
     test::RandomGraph random =
         test::randomGraph(context, seed, {.maxOps = 40, .dynamicShare = 0.2, .without = {"shard"}});
-    test::cutAtRandom(*random.module, seed, meshes[seed % 6]);
+    test::cutAtRandom(*random.module, seed, meshes[seed % 6], /*hold=*/seed % 2 == 0);
     std::string text;
     llvm::raw_string_ostream(text) << *random.module;
     passes::PipelineOptions o;
@@ -59,6 +59,8 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
           count.collected += isa<graph::CollectOp>(op);
           count.reduced += isa<graph::AllReduceOp>(op);
         });
+        for (BlockArgument argument : (*module.getOps<func::FuncOp>().begin()).getArguments())
+          count.held += graph::isArgumentOnRanks(*module.getOps<func::FuncOp>().begin(), argument.getArgNumber());
         for (Size symbol : graph::symbolsOf(module))
           count.uneven += dim::symbolName(symbol).starts_with("rank.");
       }
@@ -71,6 +73,7 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
   EXPECT_GT(count.collected, 200);
   EXPECT_GT(count.reduced, 20);
   EXPECT_GT(count.uneven, 10);
+  EXPECT_GT(count.held, 100);
   std::cout << count.onRanks << " ops on ranks, " << count.collected << " values collected, " << count.reduced
             << " all-reduced, " << count.uneven << " programs and axes with parts of different sizes\n";
 }
