@@ -83,11 +83,18 @@ struct JitEntry {
         found.push_back(variable->get(variable->readAt).impl()->home);
     return found;
   }
+  static std::string cutOf(const VariableImpl &variable) {
+    std::string text = variable.sharding;
+    if (variable.spread)
+      for (uint32_t home : variable.spread->homes)
+        text += " " + std::to_string(home);
+    return text;
+  }
   std::vector<std::string> cutsOfStates() const {
     std::vector<std::string> found;
     for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
       for (const auto &variable : states.get())
-        found.push_back(variable->sharding);
+        found.push_back(cutOf(*variable));
     return found;
   }
   static std::vector<uint32_t> homesOf(std::span<const Tensor *const> tensors) {

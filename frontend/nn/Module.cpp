@@ -1,6 +1,7 @@
 // Parameters and their first values, and copies of modules.
-#include "frontend/tensor/Random.h"
 #include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Random.h"
+#include "frontend/tensor/Spread.h"
 #include "frontend/trace/Recorder.h"
 
 #include <tressel/module.h>
@@ -38,6 +39,9 @@ std::shared_ptr<ParameterImpl> copyOf(const std::shared_ptr<ParameterImpl> &p) {
     auto made = std::make_shared<ParameterImpl>();
     made->value = p->get({}); // tensors are values: sharing the elements is not visible
     made->home = p->home;
+    if (p->spread)
+      made->spread = std::make_shared<tressel::detail::Spread>(p->spread->homes);
+    made->sharding = p->sharding;
     made->name = p->name;
     made->init = p->init;
     made->dtype = p->dtype;

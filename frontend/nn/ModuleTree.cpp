@@ -269,7 +269,8 @@ int64_t ModuleHandle::parameter_count() const {
 }
 
 /// Those below that are not placed themselves go with it.
-static void moveHeld(const detail::Node &node, Device device, const std::source_location &where) {
+template <typename Place>
+static void moveHeld(const detail::Node &node, const Place &device, const std::source_location &where) {
   for (const detail::Node::Held &h : node.held)
     h.parameter.on(device, where);
   for (const detail::Node::Child &child : node.children)
@@ -281,6 +282,14 @@ void ModuleHandle::on(Device device, std::source_location where) const {
   tressel::detail::refOf(device); // throws for what is none
   moveHeld(get(where), device, where);
   get().placed = static_cast<uint32_t>(device.index + 2);
+  node_->changed();
+}
+
+void ModuleHandle::on(const std::vector<Device> &devices, std::source_location where) const {
+  if (devices.size() == 1)
+    return on(devices.front(), where);
+  moveHeld(get(where), devices, where);
+  get().placed = 0;
   node_->changed();
 }
 

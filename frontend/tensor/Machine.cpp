@@ -1,7 +1,8 @@
 #include "frontend/tensor/Machine.h"
-#include "frontend/tensor/StateGroup.h"
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
+#include "frontend/tensor/Spread.h"
+#include "frontend/tensor/StateGroup.h"
 #include "frontend/trace/Recorder.h"
 #include "runtime/types/Clock.h"
 
@@ -11,6 +12,7 @@
 #include <tressel/ops.h>
 #include <tressel/variable.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace tressel {
@@ -83,6 +85,36 @@ void Variable::on(Device device, std::source_location where) const {
     detail::fail<TraceError>("the Variable '" + impl_->name + "' cannot be moved while a program is being recorded",
                              detail::toLoc(where), "on", "move it before; in the program, to() moves its value");
   impl_->move(to, detail::toLoc(where));
+}
+
+void Variable::on(const std::vector<Device> &devices, std::source_location where) const {
+  const detail::VariableImpl &variable = get(where);
+  auto refuse = [&](const std::string &why, const char *hint) {
+    detail::fail<Error>("the Variable '" + variable.name + "' " + why, detail::toLoc(where), "on", hint);
+  };
+  if (devices.empty())
+    refuse("is to be on no device", "name one, or several accelerators");
+  if (devices.size() == 1)
+    return on(devices.front(), where);
+  if (detail::tracing())
+    detail::fail<TraceError>("the Variable '" + variable.name + "' cannot be moved while a program is being recorded",
+                             detail::toLoc(where), "on", "move it before");
+  std::vector<uint32_t> homes;
+  for (Device device : devices) {
+    const runtime::DeviceRef ref = detail::refOf(device);
+    if (isHost(ref) || std::ranges::find(homes, detail::homeNumber(ref)) != homes.end())
+      refuse("is to be on several devices, of which " + device.name() +
+                 (isHost(ref) ? " is the host" : " is named twice"),
+             "name accelerators, each once: the value on the host is there anyhow");
+    (void)detail::machineWith(ref, detail::toLoc(where), "on"); // throws where there is none
+    homes.push_back(detail::homeNumber(ref));
+  }
+  on(cpu(), where);
+  {
+    const detail::StateGroup::Lock lock(*impl_);
+    impl_->spread = std::make_shared<detail::Spread>(std::move(homes));
+  }
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs look again where it is
 }
 
 void Variable::shard(std::string axes, std::source_location where) const {

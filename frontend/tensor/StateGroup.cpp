@@ -1,6 +1,7 @@
 #include "frontend/tensor/StateGroup.h"
 
 #include "frontend/tensor/Machine.h"
+#include "frontend/tensor/Spread.h"
 #include "frontend/trace/Recorder.h"
 
 #include <algorithm>
@@ -27,6 +28,8 @@ VariableImpl::~VariableImpl() {
 Tensor VariableImpl::get(SourceLoc where) {
   const StateGroup::Lock lock(*this);
   readAt = where;
+  if (spread) [[unlikely]]
+    spread->settle(*this, where);
   return value;
 }
 
@@ -42,6 +45,8 @@ void VariableImpl::set(Tensor next) {
       next = moved(next, deviceOfHome(home), machine, where);
     }
     std::swap(value, next);
+    if (spread) [[unlikely]]
+      spread->noteWhole();
     version.fetch_add(1, std::memory_order_release);
   }
   variableEpoch.fetch_add(1, std::memory_order_release);
@@ -51,6 +56,10 @@ void VariableImpl::move(uint32_t to, SourceLoc where) {
   const runtime::DeviceRef device = deviceOfHome(to);
   {
     const StateGroup::Lock lock(*this);
+    if (spread) {
+      spread->settle(*this, where);
+      spread = nullptr;
+    }
     if (value.defined()) {
       const auto machine = to ? machineWith(device, where, "on") : nullptr;
       if (value.impl()->home == to && machineOf(*value.impl()) == machine)

@@ -31,10 +31,11 @@ static double guessNs(const Schedule &schedule, const runtime::CommandList &prog
   return ns;
 }
 
-CompiledFunction::CompiledFunction(std::shared_ptr<const Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
+CompiledFunction::CompiledFunction(std::shared_ptr<const Executable> executable,
+                                   std::vector<std::shared_ptr<VariableImpl>> states,
                                    const CompiledFunctionOptions &options)
     : executable_(std::move(executable)), states_(std::move(states)), name_(internName(options.name)),
-      machine_(options.machine), strictDonation_(options.strictDonation),
+      machine_(options.machine), strictDonation_(options.strictDonation), spread_(options.spread),
       cost_(guessNs(executable_->schedule(), executable_->schedule().step)), firstCalls_(executable_->schedule()) {
   for (const ValueDesc &output : schedule().outputs)
     outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0, output.home.device});
@@ -44,8 +45,12 @@ CompiledFunction::CompiledFunction(std::shared_ptr<const Executable> executable,
       (state.kind == StateKind::Mutable ? written_ : read_).push_back(bound++);
       homes_.push_back(homeNumber(state.home.device));
     }
-  if (!written_.empty())
-    StateGroup::join(states_);
+  if (!written_.empty()) {
+    std::vector<std::shared_ptr<VariableImpl>> all = states_;
+    for (const SpreadUse &use : spread_)
+      all.push_back(use.whole);
+    StateGroup::join(all);
+  }
 }
 
 CompiledFunction::~CompiledFunction() { delete handy_.load(); }
@@ -107,6 +112,8 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
     auto next = std::make_shared<Binding>();
     for (const size_t i : read_) {
       const StateGroup::Lock one(*states_[i]);
+      if (states_[i]->spread) [[unlikely]] // a program without a mesh
+        states_[i]->spread->settle(*states_[i], where);
       checkNotFailed(*states_[i], where);
       checkHome(i, where);
       next->versions.push_back(states_[i]->version.load(std::memory_order_acquire));
@@ -125,6 +132,10 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
 /// The group is locked.
 Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
   VariableImpl &variable = *states_[state];
+  if (variable.spread) [[unlikely]] { // a program without a mesh
+    variable.spread->settle(variable, where);
+    variable.spread->noteWhole();
+  }
   checkNotFailed(variable, where);
   const TensorImpl &now = *variable.value.impl();
   if (now.home | homes_[state]) [[unlikely]] {
@@ -293,6 +304,21 @@ void CompiledFunction::makeOutputs(std::span<Tensor> outputs, const dim::Values 
   }
 }
 
+void CompiledFunction::bringSpread(const SourceLoc &where) {
+  bool isWritten = false;
+  for (const SpreadUse &use : spread_) {
+    const StateGroup::Lock lock(*use.whole);
+    use.spread->bring(*use.whole, *use.layout, where);
+    if (!use.isWritten)
+      continue;
+    use.spread->noteWritten(*use.layout);
+    use.whole->version.fetch_add(1, std::memory_order_release);
+    isWritten = true;
+  }
+  if (isWritten)
+    variableEpoch.fetch_add(1, std::memory_order_release);
+}
+
 void CompiledFunction::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
                            std::unique_ptr<Slot> *keep) {
   auto dims = dimsFor(inputs, keep ? keep->get() : nullptr);
@@ -303,6 +329,12 @@ void CompiledFunction::run(std::span<const Tensor *const> inputs, std::span<Tens
     slot->inputs.push_back(input->impl()->storage.get());
   for (const Tensor &output : outputs)
     slot->outputs.push_back(output.impl()->storage.get());
+  std::optional<StateGroup::Lock> alone; // nobody assigns between what is brought and what is written
+  if (!spread_.empty()) [[unlikely]] {
+    if (!written_.empty())
+      alone.emplace(*states_[written_.front()]);
+    bringSpread(where);
+  }
   const Outcome outcome = states_.empty()    ? submit(*slot, dims, nullptr, 0, where)
                           : written_.empty() ? read(*slot, dims, where)
                                              : update(*slot, dims, where);

@@ -1,6 +1,7 @@
 // A compiled program with its Variables, ready to be called from any thread.
 #pragma once
 
+#include "frontend/tensor/Spread.h"
 #include "frontend/tensor/StateGroup.h"
 
 #include "tressel/runtime/Corrections.h"
@@ -24,6 +25,7 @@ namespace tressel::detail {
 struct CompiledFunctionOptions {
   std::string name;                                    ///< what errors and timelines call it
   std::shared_ptr<runtime::Machine> machine = nullptr; ///< what it runs on; null: the processor
+  std::vector<SpreadUse> spread = {};                  ///< Variables whose parts are among the states
   bool strictDonation = false;                         ///< a Variable whose old value is still held is an Error
 };
 
@@ -80,6 +82,8 @@ private:
   /// Throws RuntimeError when the Variable has no value because the call that was to write it failed: says which, why,
   /// and what to do. Does not wait: what is still computed may yet fail.
   void checkNotFailed(const VariableImpl &variable, const SourceLoc &where) const;
+  /// Parts get the values that somebody assigned meanwhile; those that this call writes are alone current from now on.
+  void bringSpread(const SourceLoc &where);
   bool isCurrent(const Binding &binding) const;
   std::shared_ptr<const Binding> currentBinding(uint64_t epoch, const SourceLoc &where);
   std::shared_ptr<const dim::Values> dimsFor(std::span<const Tensor *const> inputs, const Slot *kept) const;
@@ -104,6 +108,7 @@ private:
   const char *name_;
   const std::shared_ptr<runtime::Machine> machine_; ///< null: the processor
   const bool strictDonation_;
+  const std::vector<SpreadUse> spread_;
   struct Output {
     TensorType type;
     int64_t bytes = 0; ///< of a static type

@@ -8,6 +8,7 @@
 #include "codegen/Compile.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
+#include "passes/shard/Parts.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Package.h"
@@ -134,6 +135,59 @@ void TraceRecorder::Impl::cutValues(const std::string &mesh, std::optional<int> 
   }
 }
 
+/// Variables on the very accelerators of the mesh are states of the ranks.
+std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &options,
+                                                         std::map<std::string, std::shared_ptr<VariableImpl>> &parts) {
+  std::vector<SpreadUse> uses;
+  const llvm::FailureOr<graph::Mesh> mesh = graph::meshOf(func);
+  if (failed(mesh) || mesh->empty() || mesh->numRanks() < 2)
+    return uses;
+  std::vector<uint32_t> homes;
+  for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices))
+    if (homes.size() < static_cast<size_t>(mesh->numRanks()))
+      homes.push_back(homeNumber(device));
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    if (arg.kind != ArgKind::State)
+      continue;
+    State &state = states[arg.state];
+    const StateGroup::Lock lock(*state.variable);
+    const std::shared_ptr<Spread> &spread = state.variable->spread;
+    if (!spread || spread->homes != homes)
+      continue;
+    const TensorType type = state.variable->value.type();
+    const graph::ParsedSharding parsed = graph::parseSharding(state.variable->sharding, type.rank(), *mesh);
+    const graph::Sharding sharding =
+        state.variable->sharding.empty() ? graph::Sharding::whole(type.rank()) : parsed.sharding;
+    bool fits = true;
+    for (auto [d, axes] : llvm::enumerate(sharding.dims))
+      fits = fits && type.shape.extent(static_cast<int>(d)) % mesh->numAlong(axes) == 0;
+    if (!fits || (!state.variable->sharding.empty() && !parsed.error.empty()))
+      continue; // parts of different sizes have their home on the host, and what is wrong is the compiler's to say
+    std::vector<Box> boxes;
+    for (int64_t rank = 0; rank < mesh->numRanks(); ++rank) {
+      const dim::Values at = graph::coordinatesOf(rank, *mesh);
+      Box box;
+      for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
+        const Size size = type.shape[static_cast<int>(d)];
+        box.dims.emplace_back(dim::evaluate(graph::firstOf(size, axes, *mesh), at),
+                              dim::evaluate(graph::partOf(size, axes, *mesh), at));
+      }
+      boxes.push_back(std::move(box));
+    }
+    const auto home = builder.getStringAttr(graph::kRanks);
+    func.setArgAttr(static_cast<unsigned>(i), graph::kHomeAttr, home);
+    if (state.assigned)
+      for (unsigned r = 0; r < func.getNumResults(); ++r)
+        if (auto name = func.getResultAttrOfType<mlir::StringAttr>(r, graph::kStateAttr); name && name == state.name)
+          func.setResultAttr(r, graph::kHomeAttr, home);
+    auto layout = spread->layoutOf(*state.variable, boxes, state.variable->readAt);
+    for (auto [rank, part] : llvm::enumerate(layout->parts))
+      parts[graph::nameOfPart(state.name, static_cast<int64_t>(rank))] = part;
+    uses.push_back({state.variable, spread, std::move(layout), state.assigned});
+  }
+  return uses;
+}
+
 std::vector<uint32_t> TraceRecorder::homes() const {
   std::vector<uint32_t> homes;
   for (auto [i, home] : impl_->homes)
@@ -252,6 +306,10 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     impl.pinValues(numOutputs); // tensors' memory can be
   }
   impl.cutValues(options.mesh, options.shardAxis);
+  std::map<std::string, std::shared_ptr<VariableImpl>> parts;
+  std::vector<SpreadUse> spread;
+  if (options.compile)
+    spread = impl.spreadStates(options, parts);
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
     impl.module->print(os);
@@ -269,15 +327,20 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
   traced.kernelsCompiled = report.numCompiled, traced.kernelsCached = report.numCached;
   auto variables = variablesOf(compiled.schedule, [&](const std::string &name) {
+    if (const auto part = parts.find(name); part != parts.end())
+      return part->second;
     const auto found = llvm::find_if(impl.states, [&](const Impl::State &s) { return s.name == name; });
     return found == impl.states.end() ? nullptr : found->variable;
   });
   if (compiled.schedule.inputs.size() != sorted.numInputs || compiled.schedule.outputs.size() != numOutputs)
     throw InternalError("the compiler changed the program's signature");
   auto executable = compiled.load();
-  traced.function = std::make_shared<CompiledFunction>(
-      std::move(executable), std::move(variables),
-      CompiledFunctionOptions{.name = options.name, .machine = options.machine, .strictDonation = options.strictDonation});
+  traced.function =
+      std::make_shared<CompiledFunction>(std::move(executable), std::move(variables),
+                                         CompiledFunctionOptions{.name = options.name,
+                                                                 .machine = options.machine,
+                                                                 .spread = std::move(spread),
+                                                                 .strictDonation = options.strictDonation});
   return traced;
 }
 

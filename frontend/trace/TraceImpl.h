@@ -207,6 +207,8 @@ struct TraceRecorder::Impl {
   void placeValues(size_t numOutputs);
   /// The mesh, as graph::kMeshAttr, and how inputs and Variables are cut over it. `axis` is FinishOptions::shardAxis.
   void cutValues(const std::string &mesh, std::optional<int> axis);
+  std::vector<SpreadUse> spreadStates(const FinishOptions &options,
+                                      std::map<std::string, std::shared_ptr<VariableImpl>> &parts);
   /// States lie where the compiler likes: of a program whose caller copies their values there and back.
   void freeStates();
   /// Inputs and outputs lie in memory that can be pinned.

@@ -1,6 +1,7 @@
 // What all optimizers share: the rate, groups, f32 copies, accumulation, and what is kept under which name.
 #include "frontend/io/Parameters.h"
 #include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Spread.h"
 
 #include <tressel/autograd.h>
 #include <tressel/control.h>
@@ -126,8 +127,10 @@ struct Optimizer::Impl {
 
   Variable keep(const std::string &what, const Entry &entry, Tensor value) {
     const std::string name = what + "." + entry.name;
-    states.emplace_back(name, Variable(std::move(value), name));
-    return states.back().second;
+    const Variable made(std::move(value), name);
+    detail::lieAs(*entry.parameter.impl(), made);
+    states.emplace_back(name, made);
+    return made;
   }
 
   double decayOf(const Entry &entry) const { return entry.group && entry.group->weight_decay ? *entry.group->weight_decay : common.weight_decay; }

@@ -308,6 +308,10 @@ public:
   /// Error when the machine has no such device and some of that has a value.
   void on(Device device, std::source_location where = std::source_location::current()) const;
 
+  /// What it holds lies on several accelerators at once (Variable::on); its ops are computed where programs find best, or by all of
+  /// these where they have a mesh.
+  void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
+
   /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
   /// programs are made anew. Throws Error when there is no such path.

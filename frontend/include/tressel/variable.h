@@ -7,7 +7,7 @@
 // JitOptions::strict_donation makes it an error. Calls that assign the same Variables run one after the other. A call that fails before
 // it has written a Variable leaves them all as they were; what may fail in a program comes before its first write where it can.
 //
-// A Variable has a home: the host, or an accelerator (`on`). There it stays between calls, and programs update it in that memory.
+// A Variable has a home: the host, an accelerator, or several (`on`). There it stays between calls, and programs update it in that memory.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -21,6 +21,7 @@
 namespace tressel {
 
 namespace detail {
+class Spread;
 class StateGroup;
 struct VariableImpl {
   VariableImpl() = default;
@@ -31,6 +32,7 @@ struct VariableImpl {
   std::string name;
   uint32_t home = 0; ///< TensorImpl::home of its value, also before it has one; under the lock
   std::string sharding; ///< of Variable::shard; under the lock
+  std::shared_ptr<Spread> spread; ///< of a Variable on several devices; under the lock
   std::atomic<uint64_t> version{0}; ///< counts assignments
   std::atomic<bool> frozen{false};  ///< not learned
   std::atomic<StateGroup *> group{nullptr}; ///< made with the first call that needs its lock
@@ -60,7 +62,12 @@ public:
   /// assigned later goes there. Programs that use it are made anew. Throws Error when the machine has no such device, and
   /// TraceError in a trace.
   void on(Device device, std::source_location where = std::source_location::current()) const;
-  /// Where its value lies, or will: the host, unless it was made from a tensor elsewhere or moved.
+  /// On several accelerators at once, which are the ranks of a mesh in this order: each has the value, or its part of it (`shard`). Programs with a
+  /// mesh of these accelerators read and update it there (docs/parallel.md); everything else sees its value on the host, which is copied when it is
+  /// asked for. Throws as above, and where a device is the host or named twice.
+  void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
+  /// Where its value lies, or will: the host, unless it was made from a tensor elsewhere or moved; of one on
+  /// several accelerators too.
   Device device(std::source_location where = std::source_location::current()) const;
   /// How compiled functions with a mesh cut it, a word per dimension: "-, model" cuts the second dimension along the axis "model" (docs/parallel.md). Empty: it is
   /// whole on each accelerator. Programs that use it are made anew; those without a mesh ignore it. Throws ShapeError where there are not as

@@ -2,6 +2,8 @@
 // networks whose layers see the whole batch (statistics, random numbers, norms), for sizes that do not divide, and for
 // weights that are cut.
 #include "frontend/tensor/Machine.h"
+#include "tressel/runtime/CommandLog.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <tressel/tressel.h>
 
@@ -32,8 +34,10 @@ struct Trained {
 
 template <typename Net>
 Trained train(const std::string &machine, Net net, const JitOptions &options, std::span<const Batch> batches,
-              double clip = 0) {
+              double clip = 0, const std::vector<Device> &on = {}) {
   use_machine(machine);
+  if (!on.empty())
+    net.on(on);
   optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
   auto step = jit(
       [net, opt, clip](Tensor x, Tensor label) {
@@ -185,6 +189,128 @@ TEST_F(Parallel,
   expectSame(train("sim:2gpu-pcie3", net, {.shard_axis = 0}, batches), want);
 }
 
+// --- Variables on several accelerators
+const std::vector<Device> kTwo{gpu(0), gpu(1)};
+
+runtime::SimulatedMachine &machine() { return dynamic_cast<runtime::SimulatedMachine &>(*detail::currentMachine()); }
+/// Bytes that the latest call moved between devices.
+int64_t bytesMoved() {
+  int64_t bytes = 0;
+  for (const runtime::LoggedCommand &c : machine().log().commands)
+    if (c.kind == runtime::DeviceCommandKind::Copy && c.from.device != c.to.device)
+      bytes += c.bytes;
+  return bytes;
+}
+
+TEST_F(Parallel, WeightsThatLieOnTheAccelerators) {
+  const auto batches = batchesOf({16, 16, 13, 16}, {20}, 10);
+  const Trained want = train("cpu", perceptron(), {}, batches);
+  expectSame(train("sim:2gpu-pcie3", perceptron(), {.shard_axis = 0}, batches, 0, kTwo), want);
+  const auto images = batchesOf({16, 16, 10}, {3, 14, 14}, 10);
+  expectSame(train("sim:2gpu-pcie3", imageNetwork(), {.shard_axis = 0}, images, 0.5, kTwo),
+             train("cpu", imageNetwork(), {}, images, 0.5), 2e-4f);
+}
+
+TEST_F(Parallel, WeightsThatLieThereInParts) { // of the momentum too: each rank updates its part
+  const auto batches = batchesOf({16, 16, 16}, {20}, 10);
+  const Trained want = train("cpu", perceptron(), {}, batches);
+  nn::Sequential net = perceptron();
+  for (const auto &[name, variable] : net.parameters())
+    variable.shard(variable.shape().rank() == 2 ? "data, -" : "data");
+  expectSame(train("sim:2gpu-pcie3", net, {.shard_axis = 0}, batches, 0, kTwo), want);
+  expectSame(train("sim:4gpu-pcie3", block(), {.mesh = {{"data", 2}, {"model", 2}}, .shard_axis = 0}, tokens(), 0,
+                   {gpu(0), gpu(1), gpu(2), gpu(3)}),
+             train("cpu", block(), {}, tokens()), 1e-4f);
+}
+
+TEST_F(Parallel, WhatLiesThereIsNotMoved) {
+  use_machine("sim:2gpu-pcie3");
+  const Variable w(rng::normal({256, 256}, 1), "w");
+  w.on(kTwo);
+  const auto f = jit(
+      [w](Tensor x) {
+        w.assign(w.value() * 0.5);
+        return sum(matmul(x, w.value()));
+      },
+      {.shard_axis = 0});
+  const Tensor x = rng::normal({64, 256}, 2);
+  f(x).wait();
+  f(x).wait();
+  EXPECT_LT(bytesMoved(), 2 * x.type().bytes()); // and two sums
+}
+
+TEST_F(Parallel, WhoeverReadsSeesTheLatestValue) {
+  use_machine("sim:2gpu-pcie3");
+  const Variable w(full({4, 6}, 2), "w");
+  w.on(kTwo);
+  EXPECT_EQ(w.device(), cpu());
+  auto half = [&](const char *axes) {
+    w.shard(axes);
+    return jit(
+        [w](Tensor x) {
+          w.assign(w.value() * 0.5);
+          return matmul(x, w.value());
+        },
+        {.mesh = {{"data", 2}}});
+  };
+  const auto whole = half("-, -");
+  auto first = [&] { return w.value().to_vector<float>()[0]; };
+  const Tensor x = ones({2, 4});
+  EXPECT_EQ(whole(x).to_vector<float>()[0], 4);
+  EXPECT_EQ(first(), 1);
+  w.assign(full({4, 6}, 8)); // by the host: the accelerators get it with the next call
+  EXPECT_EQ(whole(x).to_vector<float>()[0], 16);
+  EXPECT_EQ(first(), 4);
+  const auto parts = half("-, data"); // another layout has the value that the first one made
+  EXPECT_EQ(parts(x).to_vector<float>()[5], 8);
+  EXPECT_EQ(w.value().to_vector<float>()[23], 2);
+  const auto serial = jit([w](Tensor t) { return t + w.value(); }); // and so has a program without a mesh
+  EXPECT_EQ(serial(zeros({4, 6})).to_vector<float>()[23], 2);
+  parts(x).wait();
+  EXPECT_EQ(serial(zeros({4, 6})).to_vector<float>()[23], 1);
+  const auto update = jit([w](Tensor t) {
+    w.assign(w.value() + t);
+    return t;
+  }); // which may write it, too
+  update(ones({4, 6})).wait();
+  EXPECT_EQ(parts(x).to_vector<float>()[0], 4);
+  EXPECT_EQ(first(), 1);
+  w.on(gpu(1)); // one home again
+  EXPECT_EQ(first(), 1);
+  EXPECT_EQ(w.device(), gpu(1));
+}
+
+TEST_F(Parallel, StatesAreSavedAndLoadedAsWholes) { // also by another number of accelerators
+  const auto batches = batchesOf({16, 16, 16, 16}, {20}, 10);
+  const std::string file = testing::TempDir() + "parallel.safetensors";
+  const Trained want = train("cpu", perceptron(), {}, batches);
+  auto run = [&](const char *machine, int ranks, size_t from, size_t to) {
+    use_machine(machine);
+    nn::Sequential net = perceptron();
+    std::vector<Device> on;
+    for (int i = 0; i < ranks; ++i)
+      on.push_back(gpu(i));
+    net.on(on);
+    optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    auto step = jit(
+        [net, opt](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        {.mesh = {{"data", ranks}}, .shard_axis = 0});
+    if (from > 0)
+      load_state(file, {{"net", net}, {"opt", opt}});
+    float loss = 0;
+    for (size_t i = from; i < to; ++i)
+      loss = step(batches[i].x, batches[i].label).item<float>();
+    save_state(file, {{"net", net}, {"opt", opt}});
+    return loss;
+  };
+  EXPECT_NEAR(run("sim:2gpu-pcie3", 2, 0, 2), want.losses[1], 1e-4f);
+  EXPECT_NEAR(run("sim:4gpu-pcie3", 4, 2, 4), want.losses[3], 1e-4f);
+}
+
 template <typename E, typename Fn> std::string messageOf(Fn &&fn) {
   try {
     fn();
@@ -217,6 +343,11 @@ TEST_F(Parallel, ErrorsSayWhatIsWrong) {
   EXPECT_NE(unknown.find("ParallelTest.cpp"), std::string::npos) << unknown;
   EXPECT_NE(message({.mesh = {{"data", 2}}}, "sim:2gpu-pcie3", "data").find("names 1 dimensions of 2"),
             std::string::npos);
+  use_machine("sim:2gpu-pcie3");
+  const Variable on(ones({4}), "on");
+  EXPECT_NE(messageOf<Error>([&] { on.on({gpu(0), gpu(0)}); }).find("of which gpu0 is named twice"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { on.on({cpu(), gpu(0)}); }).find("of which cpu is the host"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { on.on({gpu(0), gpu(5)}); }).find("gpu5"), std::string::npos);
   const Variable v(ones({4, 4}), "v");
   EXPECT_NE(messageOf<ShapeError>([&] { v.shard("data"); }).find("names 1 dimensions of f32[4, 4]"), std::string::npos);
 }
