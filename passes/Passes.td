@@ -151,8 +151,9 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
 def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
   let summary = "write all_reduce as what ranks of one process exchange and combine";
   let description = [{
-    Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Of few bytes, or of two ranks, each reads all the others' and
-    combines them; otherwise each combines one part, and reads the other parts' results. The machine's latencies and rates decide.
+    Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Each reads all the others' values and
+    combines them, or combines one part and reads the other parts' results, or the host combines them all: what the machine's latencies and rates make shortest. Before, those that come one
+    after the other with no use in between become one, so that many small ones have one latency.
 
     Before and after:
     ```mlir
@@ -163,7 +164,10 @@ def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
     ```
   }];
   let constructor = "tressel::passes::createLowerCollectives(nullptr)";
-  let statistics = [Statistic<"numLowered", "lowered", "collectives written out">];
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+                        "most bytes that are combined as one, where no other collective waits for the result">];
+  let statistics = [Statistic<"numLowered", "lowered", "collectives written out">,
+                    Statistic<"numJoined", "joined", "collectives that became part of one">];
 }
 
 def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {

@@ -647,7 +647,7 @@ private:
       return false;
     const Value base = baseOf(op->getResult(0));
     return offsetInBase(op->getResult(0)) % kAlignment == 0 &&
-           (isa<BlockArgument>(base) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
+           (isa<BlockArgument>(base) || op->hasAttr(kAsViewAttr) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
   }
 
   /// Nobody needs to compute those; whoever reads them on another device gets them alone, and not the whole.

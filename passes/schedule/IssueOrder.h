@@ -9,6 +9,9 @@ namespace tressel::passes {
 /// a launch or transfer: it belongs to the step, though what it reads are parameters.
 inline constexpr llvm::StringLiteral kOrderedAttr = "tressel.ordered", kChosenAttr = "tressel.chosen", kInStepAttr = "tressel.in_step";
 
+/// On some rows of a value, however few: they are a part of its bytes wherever those may be read in place.
+inline constexpr llvm::StringLiteral kAsViewAttr = "tressel.as_view";
+
 /// An op of the table that names its operand's bytes anew, or some rows of them.
 bool isView(mlir::Operation *op);
 /// Of an op whose result is so many rows of its operand, which lie together: the first of them.

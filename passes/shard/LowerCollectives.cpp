@@ -1,6 +1,7 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 #include "passes/place/MachineCosts.h"
+#include "passes/schedule/IssueOrder.h"
 #include "passes/shard/Parts.h"
 
 #include "ir/graph/Graph.h"
@@ -14,10 +15,13 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Two ways to combine m bytes of n ranks within a process, both in the ranks' order, so that all have the same bits:
+/// Three ways to combine m bytes of n ranks within a process, all in the ranks' order, so that all have the same bits:
 ///
-///   at once         each rank reads the others' m bytes and combines all: (n - 1) m to each, one latency
-///   in two steps    each rank combines an n-th, and reads the others' results: 2 (n - 1) / n m to each, two latencies
+///   at once           each rank reads the others' m bytes and combines all: n - 1 copies of m from each
+///   in two steps      each rank combines an n-th, and reads the others' results: 2 (n - 1) copies of m / n from each
+///   through the host  which combines all: a copy of m from each, and one to each
+///
+/// A device sends one copy at a time, each with its latency: of little, the fewest copies win.
 class LowerCollectives : public impl::LowerCollectivesBase<LowerCollectives> {
 public:
   LowerCollectives(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices, Decisions *decisions)
@@ -32,6 +36,7 @@ public:
     FailureOr<graph::Mesh> mesh = graph::meshOf(*main);
     if (failed(mesh))
       return signalPassFailure();
+    bucket(main->getBody().front(), *mesh);
     for (Operation &op : llvm::make_early_inc_range(main->getBody().front()))
       if (auto reduce = dyn_cast<graph::AllReduceOp>(op))
         if (failed(lower(reduce, *mesh)))
@@ -39,6 +44,131 @@ public:
   }
 
 private:
+  //===-- Buckets ---------------------------------------------------------------------------------------------------===//
+  // A latency for each of many small tensors costs more than their bytes. Those that do not depend on one another are combined as one: gradients, in
+  // the order in which they are ready, up to bucketBytes. What another collective waits for is not held up by such: it shares a bucket only with its
+  // like, and little with little.
+  struct Bucket {
+    SmallVector<graph::AllReduceOp> members;
+    int64_t bytes = 0;
+    bool isUrgent = false;
+    llvm::DenseSet<Operation *> after; ///< what depends on a member
+  };
+
+  void bucket(Block &block, const graph::Mesh &mesh) {
+    llvm::DenseSet<Operation *> leads; // to another collective
+    for (Operation &op : llvm::reverse(block))
+      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return isa<graph::AllReduceOp>(user) || leads.contains(user); }))
+        leads.insert(&op);
+    constexpr int64_t kLittle = 64 * 1024;
+    SmallVector<Bucket> buckets;
+    for (Operation &op : block) {
+      for (Bucket &bucket : buckets)
+        if (llvm::any_of(op.getOperands(), [&](Value operand) { return operand.getDefiningOp() && bucket.after.contains(operand.getDefiningOp()); }))
+          bucket.after.insert(&op);
+      auto reduce = dyn_cast<graph::AllReduceOp>(op);
+      const TensorType type = reduce ? graph::fromMlir(reduce.getValue().getType()) : TensorType();
+      if (!reduce || !type.shape.isStatic())
+        continue;
+      const int64_t bytes = type.bytes();
+      const bool isUrgent = leads.contains(&op);
+      auto takes = [&](Bucket &bucket) {
+        graph::AllReduceOp like = bucket.members.front();
+        return bucket.isUrgent == isUrgent && bucket.bytes + bytes <= (isUrgent ? kLittle : bucketBytes) && !bucket.after.contains(&op) &&
+               like.getBy() == reduce.getBy() && like.getOver() == reduce.getOver() &&
+               graph::fromMlir(like.getValue().getType()).dtype == type.dtype;
+      };
+      auto found = llvm::find_if(llvm::reverse(buckets), takes);
+      Bucket &into = found == buckets.rend() ? buckets.emplace_back(Bucket{{}, 0, isUrgent, {}}) : *found;
+      into.members.push_back(reduce);
+      into.bytes += bytes;
+      into.after.insert(&op);
+    }
+    for (Bucket &bucket : buckets)
+      join(bucket, mesh);
+  }
+
+  /// Buckets that were joined before make more depend on one another: those of the members that still do not, in their order, and what depends on them.
+  static void settle(Bucket &bucket) {
+    llvm::SmallDenseSet<Operation *> members(bucket.members.begin(), bucket.members.end());
+    Operation *op = *llvm::min_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
+    bucket.members.clear();
+    bucket.after.clear();
+    for (size_t left = members.size(); left > 0; op = op->getNextNode()) {
+      const bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+        return operand.getDefiningOp() && bucket.after.contains(operand.getDefiningOp());
+      });
+      if (members.contains(op)) {
+        --left;
+        if (!depends)
+          bucket.members.push_back(cast<graph::AllReduceOp>(op));
+      }
+      if (depends || members.contains(op))
+        bucket.after.insert(op);
+    }
+  }
+
+  void join(Bucket &bucket, const graph::Mesh &mesh) {
+    settle(bucket);
+    if (bucket.members.size() < 2)
+      return;
+    bucket.bytes = 0;
+    for (graph::AllReduceOp member : bucket.members)
+      bucket.bytes += bytesOf(member.getValue().getType());
+    // What ends where a buffer may begin comes first, so that most results are views.
+    constexpr int64_t kAlignment = 64;
+    llvm::stable_sort(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) {
+      auto isRagged = [](graph::AllReduceOp reduce) { return bytesOf(reduce.getValue().getType()) % kAlignment != 0; };
+      return isRagged(a) < isRagged(b);
+    });
+    graph::AllReduceOp last = *llvm::max_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
+    // What stands before it and depends on a member stands behind it from now on.
+    Operation *first = *llvm::min_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
+    SmallVector<Operation *> waits;
+    for (Operation *op = first; op != last; op = op->getNextNode())
+      if (bucket.after.contains(op) && !llvm::is_contained(bucket.members, op))
+        waits.push_back(op);
+    Operation *behind = last;
+    for (Operation *op : waits) {
+      op->moveAfter(behind);
+      behind = op;
+    }
+    OpBuilder b(last);
+    SmallVector<Location> locations = llvm::map_to_vector(bucket.members, [](graph::AllReduceOp member) { return member.getLoc(); });
+    PartBuilder parts(b, fuseLocations(&getContext(), locations), mesh);
+    SmallVector<Value> flat;
+    for (graph::AllReduceOp member : bucket.members)
+      flat.push_back(parts.make("reshape", member.getValue(), {op::Sizes{graph::fromMlir(member.getValue().getType()).shape.numElements()}}, true));
+    // So many elements that each rank's part begins where a buffer may.
+    FailureOr<SmallVector<unsigned>> axes = graph::axesOf(last, last.getOver(), mesh);
+    const TensorType type = graph::fromMlir(last.getValue().getType());
+    const int64_t unit = failed(axes) ? 1 : mesh.numAlong(*axes) * kAlignment / static_cast<int64_t>(sizeOf(type.dtype)),
+                  elements = bucket.bytes / static_cast<int64_t>(sizeOf(type.dtype));
+    if (!bucket.isUrgent && elements % unit != 0)
+      flat.push_back(parts.make("full", {}, {op::Sizes{unit - elements % unit}, 0.0, type.dtype}, true));
+    const Value joined = parts.concat(flat, 0, true);
+    auto reduce = graph::AllReduceOp::create(b, last.getLoc(), joined.getType(), joined, last.getBy(), last.getOver());
+    graph::setOnRanks(reduce);
+    int64_t offset = 0;
+    for (graph::AllReduceOp member : bucket.members) {
+      const Shape shape = graph::fromMlir(member.getValue().getType()).shape;
+      const Value own = parts.slice(reduce, 0, offset, shape.numElements(), true);
+      if (Operation *slice = own.getDefiningOp(); slice != reduce)
+        slice->setAttr(kAsViewAttr, UnitAttr::get(&getContext()));
+      member.getResult().replaceAllUsesWith(parts.make("reshape", own, {op::Sizes(shape.begin(), shape.end())}, true));
+      offset += shape.numElements();
+    }
+    for (graph::AllReduceOp member : bucket.members)
+      member.erase();
+    numJoined += static_cast<unsigned>(bucket.members.size());
+    if (decisions) {
+      const graph::FileLine line = graph::fileLineOf(reduce.getLoc());
+      decisions->push_back({"lower-collectives", {"all_reduce", line.file, static_cast<uint32_t>(line.line)},
+                            std::to_string(bucket.members.size()) + " as one of " + std::to_string(bucket.bytes) + " bytes" +
+                                (bucket.isUrgent ? ", which another one waits for" : "")});
+    }
+  }
+
   LogicalResult lower(graph::AllReduceOp reduce, const graph::Mesh &mesh) {
     FailureOr<SmallVector<unsigned>> axes = graph::axesOf(reduce, reduce.getOver(), mesh);
     const std::optional<op::Combine> how = parseCombine(reduce.getBy());
@@ -59,9 +189,16 @@ private:
     constexpr int64_t kAlignment = 64;
     const bool fits = part && part->isNumber() && part->number() > 0 &&
                       part->number() * static_cast<int64_t>(sizeOf(type.dtype)) % kAlignment == 0;
-    const bool inSteps = fits && ranks > 2 && times && times->inSteps < times->atOnce;
+    const bool isAll = axes->size() == mesh.axes.size(); // one group: the host combines once
+    const bool inSteps = fits && ranks > 2 && times && times->inSteps < std::min(times->atOnce, isAll ? times->throughHost : times->atOnce);
+    const bool throughHost = !inSteps && isAll && times && times->throughHost < times->atOnce;
     Value combined;
-    if (!inSteps) {
+    if (throughHost) {
+      const Value sum = parts.combine(parts.collect(value, *axes, false), *how, false);
+      for (Operation *op = sum.getDefiningOp(); op && graph::infoOf(op); op = op->getOperand(0).getDefiningOp())
+        graph::setDevice(op, graph::kHost);
+      combined = parts.deal(sum, {}, sum.getType());
+    } else if (!inSteps) {
       combined = parts.combine(parts.collect(value, *axes, true), *how, true);
     } else {
       const Value flat = parts.make("reshape", value, {op::Sizes{count}}, true);
@@ -74,10 +211,10 @@ private:
     }
     if (decisions) {
       const graph::FileLine line = graph::fileLineOf(reduce.getLoc());
-      std::string text = std::string(inSteps ? "in two steps" : "at once");
+      std::string text = inSteps ? "in two steps" : throughHost ? "through the host" : "at once";
       if (times)
         text += "; predicted: at once " + runtime::spellSeconds(times->atOnce) + ", in two steps " +
-                runtime::spellSeconds(times->inSteps);
+                runtime::spellSeconds(times->inSteps) + ", through the host " + runtime::spellSeconds(times->throughHost);
       decisions->push_back(
           {"lower-collectives",
            {"all_reduce of " + std::to_string(bytes) + " bytes", line.file, static_cast<uint32_t>(line.line)},
@@ -90,27 +227,48 @@ private:
   }
 
   struct Times {
-    double atOnce, inSteps;
+    double atOnce, inSteps, throughHost;
   };
-  /// Of the exchange alone; all links to a rank are as that between the first two.
+  /// Of the exchange alone; all ways between ranks are as that between the first two.
   std::optional<Times> timesOf(int64_t bytes, int64_t ranks) const {
     const std::vector<runtime::DeviceRef> all = acceleratorsOf(machine, devices);
     if (!machine || all.size() < 2)
       return std::nullopt;
     const MachineCosts costs(*machine);
+    constexpr unsigned kHostIndex = 0;
     const auto from = costs.indexOf(all[0]), to = costs.indexOf(all[1]);
-    auto seconds = [&](int64_t each) -> std::optional<double> {
-      if (const auto direct = costs.transfer(*from, *to, each, false))
-        return direct->latency + static_cast<double>(ranks - 1) * (direct->seconds - direct->latency);
-      const auto down = costs.transfer(*from, 0, each, false), up = costs.transfer(0, *to, each, false);
-      if (!down || !up)
-        return std::nullopt;
-      return down->seconds + up->latency + static_cast<double>(ranks - 1) * (up->seconds - up->latency);
-    };
-    const auto whole = seconds(bytes), part = seconds(bytes / ranks);
-    if (!from || !to || !whole || !part)
+    if (!from || !to)
       return std::nullopt;
-    return Times{*whole, 2 * *part};
+    auto oneCopy = [&](int64_t each) -> std::optional<double> {
+      if (const auto direct = costs.transfer(*from, *to, each, false))
+        return direct->seconds;
+      const auto up = costs.transfer(*from, kHostIndex, each, false), down = costs.transfer(kHostIndex, *to, each, false);
+      return up && down ? std::optional(up->seconds + down->seconds) : std::nullopt;
+    };
+    const auto whole = oneCopy(bytes), part = oneCopy(bytes / ranks), toHost = together(costs, all, bytes, true),
+               back = together(costs, all, bytes, false);
+    if (!whole || !part || !toHost || !back)
+      return std::nullopt;
+    const auto copies = static_cast<double>(ranks - 1);
+    return Times{copies * *whole, 2 * copies * *part, *toHost + costs.copySeconds(kHostIndex, bytes * (ranks + 1) / 2) + *back};
+  }
+  /// A copy between each accelerator and the host, all at one time: what several share, they share.
+  static std::optional<double> together(const MachineCosts &costs, ArrayRef<runtime::DeviceRef> all, int64_t bytes, bool toHost) {
+    std::vector<double> carried(costs.numLinks(), 0);
+    double longest = 0;
+    for (runtime::DeviceRef device : all) {
+      const auto index = costs.indexOf(device);
+      const auto copy = !index ? std::nullopt : toHost ? costs.transfer(*index, 0, bytes, false) : costs.transfer(0, *index, bytes, false);
+      if (!copy)
+        return std::nullopt;
+      longest = std::max(longest, copy->seconds);
+      for (uint32_t link : copy->links)
+        if (link < carried.size()) {
+          carried[link] += static_cast<double>(bytes) / costs.capacities()[link];
+          longest = std::max(longest, copy->latency + carried[link]);
+        }
+    }
+    return longest;
   }
 
   const runtime::MachineModel *machine;

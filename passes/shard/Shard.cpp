@@ -231,7 +231,7 @@ private:
     if (variants.empty()) {
       made = {scatter(parts, value, wanted), wanted, {}, op::Combine::None};
     } else {
-      made = settled(parts, variants, wanted);
+      made = settled(variants, wanted);
       made = reshard(parts, value, made, wanted);
     }
     known[value].push_back(made);
@@ -256,11 +256,15 @@ private:
   }
 
   /// One without terms to combine: the best of those that there are, or of the first.
-  OnRanks settled(PartBuilder &parts, SmallVector<OnRanks, 1> &variants, const Sharding &wanted) {
+  OnRanks settled(SmallVector<OnRanks, 1> &variants, const Sharding &wanted) {
     for (const OnRanks &variant : variants)
       if (variant.partial.empty())
         return variant;
     OnRanks value = variants.front();
+    // As soon as it is there: what is exchanged hides behind what follows.
+    OpBuilder at(value.local.getContext());
+    at.setInsertionPointAfterValue(value.local);
+    PartBuilder parts(at, value.local.getLoc(), mesh);
     Axes rest;
     for (unsigned axis : value.partial)
       if (!reduceScatter(parts, value, axis, wanted))
@@ -366,7 +370,7 @@ private:
     SmallVector<OnRanks, 1> &variants = known[value];
     OnRanks from = variants.front();
     if (!from.partial.empty() && llvm::any_of(value.getUsers(), [&](Operation *each) { return ranks.contains(each); }))
-      from = settled(parts, variants, from.sharding); // they need it too
+      from = settled(variants, from.sharding); // they need it too
     for (const OnRanks &variant : variants)
       if (variant.partial.empty() && variant.sharding.isWhole())
         from = variant;

@@ -264,8 +264,12 @@ CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, Ma
   model_ = model.devices.empty() ? modelWithoutFigures(all) : std::move(model);
   model_.name = "cuda";
   devices_.push_back(std::make_shared<CudaHost>(driver, all.front()));
-  for (uint16_t i = 0; i < all.size(); ++i) {
-    auto device = std::make_shared<CudaDevice>(*this, all[i], DeviceRef{DeviceKind::Gpu, i});
+  std::vector<size_t> named(request.cards.begin(), request.cards.end());
+  if (named.empty())
+    for (size_t i = 0; i < all.size(); ++i)
+      named.push_back(i);
+  for (uint16_t i = 0; i < named.size(); ++i) {
+    auto device = std::make_shared<CudaDevice>(*this, all[named[i]], DeviceRef{DeviceKind::Gpu, i});
     if (keepsStamps_)
       device->beginEpoch();
     devices_.push_back(std::move(device));

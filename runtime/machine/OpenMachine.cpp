@@ -2,6 +2,9 @@
 #include "runtime/devices/CudaLibrary.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <charconv>
 #include "tressel/runtime/Simulated.h"
 
 namespace tressel::runtime {
@@ -15,9 +18,36 @@ std::string architectureFor(const GpuCard &card) {
   throwError<Error>("the GPU ", card.name, " (", card.architecture, ") is older than sm_80, the oldest that code is generated for");
 }
 
-/// The host and typical cards of the architectures, with the memory that is there.
-MachineModel modelOf(const std::vector<GpuCard> &cards, const std::string &architecture) {
+/// "0,0,2" of "cuda:0,0,2". Empty: all.
+std::vector<int> cardsNamed(std::string_view list, size_t present) {
+  std::vector<int> cards;
+  constexpr size_t kMost = 64;
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    int card = -1;
+    const auto [end, error] = std::from_chars(list.data(), list.data() + comma, card);
+    if (error != std::errc() || end != list.data() + comma || card < 0 || cards.size() == kMost || comma + 1 == list.size())
+      throwError<Error>("machine 'cuda:' names cards like \"cuda:0,1\", not '", list, "'");
+    if (static_cast<size_t>(card) >= present)
+      throwError<Error>("machine 'cuda' has no card ", card, "; there are ", present);
+    cards.push_back(card);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return cards;
+}
+
+/// The host and typical cards of the architectures, with the memory that is there. Accelerators that share a card share its memory; copies
+/// between them stay on it.
+MachineModel modelOf(const std::vector<GpuCard> &all, const std::string &architecture, std::vector<int> named) {
   MachineModel model;
+  if (named.empty())
+    for (size_t i = 0; i < all.size(); ++i)
+      named.push_back(static_cast<int>(i));
+  std::vector<GpuCard> cards;
+  for (int card : named) {
+    cards.push_back(all[static_cast<size_t>(card)]);
+    cards.back().memoryBytes /= std::ranges::count(named, card);
+  }
   for (uint16_t i = 0; i < cards.size(); ++i) {
     const std::string mine = architecture.empty() ? architectureFor(cards[i]) : architecture;
     const MachineModel typical = machineOfArchitecture(mine);
@@ -42,6 +72,14 @@ MachineModel modelOf(const std::vector<GpuCard> &cards, const std::string &archi
     device.device = gpu;
     device.memoryBytes = cards[i].memoryBytes;
     device.architecture = mine;
+    for (uint16_t k = 0; k < i; ++k)
+      if (named[k] == named[i]) {
+        const DeviceRef other{DeviceKind::Gpu, k};
+        const auto link = static_cast<uint32_t>(model.links.size());
+        model.links.push_back({concat(nameOf(other), "-", device.name), device.bytesPerSecond / 2, 2e-6});
+        model.routes.push_back({.from = gpu, .to = other, .links = {link}});
+        model.routes.push_back({.from = other, .to = gpu, .links = {link}});
+      }
     model.devices.push_back(std::move(device));
   }
   model.name = "cuda";
@@ -55,7 +93,8 @@ std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest
     throw Error(Error::Details{.message = concat("machine '", name, "' ", why...),
                                .hint = "\"cpu\", \"cuda\" with an NVIDIA GPU, and \"sim:2gpu-pcie3\" or others that are simulated; {.gpu = \"sm_90\"} emulates kernels of such GPUs"});
   };
-  if ((name == "cpu" || name == "cuda") && !request.computes)
+  const bool isCuda = name == "cuda" || name.starts_with("cuda:");
+  if ((name == "cpu" || isCuda) && !request.computes)
     refuse("is not simulated: it cannot keep the time without computing");
   if (name == "cpu" && !request.architecture.empty())
     refuse("has no GPU for kernels of '", request.architecture, "'");
@@ -63,9 +102,13 @@ std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest
     machineOfArchitecture(request.architecture); // names those there are
   if (name == "cpu")
     return nullptr;
-  if (name == "cuda") {
+  if (isCuda) {
     const CudaLibrary &library = cudaLibrary();
-    return library.open(request, modelOf(library.cards(nullptr), request.architecture));
+    const std::vector<GpuCard> cards = library.cards(nullptr);
+    MachineRequest some = request;
+    if (!cards.empty()) // else opening says what is missing
+      some.cards = cardsNamed(name.size() > 5 ? name.substr(5) : std::string_view(), cards.size());
+    return library.open(some, modelOf(cards, request.architecture, some.cards));
   }
   MachineModel model = machineNamed(name);
   for (DeviceModel &device : model.devices)

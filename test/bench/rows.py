@@ -251,6 +251,9 @@ ROWS = [
     Row("sim.cholesky", "ratio", "lower", "L of a matrix of 16 x 16 tiles of 2048 x 2048, from pinned host memory and back, tiles placed block-cyclically by annotation: the "
         "executor's virtual time over a bound that no plan makes (Bounds.h); over the same bound dmda, which places tasks while they run, and our plan without annotations; 4gpu-pcie3",
         {"dmda": "tressel", "unannotated": "tressel"}, 1.1, rounds=1, samples=1, program="schedule-bench", computes=NO_NUMBERS["sim"]),
+    *(Row(f"sim.dp.efficiency.{n}{model}", "ratio", "higher", f"virtual time of a step of training on one accelerator over that on {n} with {n} times the batch, weights and momentum on each, "
+          f"{what} an accelerator; dgx-h100", {}, 0.95, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
+      for n in (2, 4, 8) for model, what in (("", "ResNet-18, 32 images of 224 x 224, statistics of the whole batch,"), (".transformer", "12 layers of 768, 8 texts of 512 tokens"))),
     Row("sim.memory-70", "ratio", "lower", "virtual time with 70% of the memory that the step takes where there is enough, over that with enough; a step of training, "
         "results read again in the opposite order, more parameters than activations, cheap ops between products, 1024 x 1024, one accelerator of 2gpu-pcie3: "
         "geometric mean", {}, 1.1, rounds=1, samples=1, cases=4, program="schedule-bench", computes=NO_NUMBERS["sim"]),

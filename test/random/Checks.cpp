@@ -193,6 +193,33 @@ Check runsOnDevices(MutationTally *tally, MemoryCoverage *memory) {
   });
 }
 
+Check runsInParts(MutationTally *tally) {
+  return runs([tally](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+    uint64_t seed = 1; // the same for the same program, also while it is shrunk
+    module.walk([&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
+    static constexpr const char *kMeshes[] = {"data=2", "data=3", "data=4", "data=2, model=2"};
+    runtime::MachineModel model = runtime::machinePreset("4gpu-pcie3");
+    if (seed % 3 == 0) // a latency for each copy makes fewer of them, through the host, the shorter way
+      for (runtime::LinkModel &link : model.links)
+        link.latencySeconds = link.name.starts_with("root") ? 1e-12 : 1e-3;
+    if (seed % 3 == 1) // and bytes that take long, in steps
+      for (runtime::LinkModel &link : model.links)
+        link.bytesPerSecond = 1e5, link.latencySeconds = 1e-12;
+    cutAtRandom(module, seed, kMeshes[seed / 3 % 4]);
+    auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
+      if (!tally)
+        return;
+      if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally); !problem.empty())
+        throw Error(problem);
+    });
+    auto machine = runtime::SimulatedMachine::create(
+        model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
+    runtime::Executor executor(executable, machine);
+    executor.bindStates({});
+    executor.run(in, out, sizes);
+  });
+}
+
 std::string GpuCoverage::str() const {
   std::string text = std::to_string(kernels) + " kernels of " + std::to_string(programs) + " programs ran as a GPU runs them, " +
                      std::to_string(onHost) + " on the host";

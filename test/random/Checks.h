@@ -32,6 +32,10 @@ struct MemoryCoverage {
 /// as a third of the memory that they take where there is enough.
 Check runsOnDevices(MutationTally *tally = nullptr, MemoryCoverage *memory = nullptr);
 
+/// Cuts the program at random over a mesh of two, three or four accelerators of a simulated machine, and runs it there as above; with a tally, mistakes are
+/// made in the schedule as well.
+Check runsInParts(MutationTally *tally = nullptr);
+
 /// Which kernels ran where in programs compiled for a GPU.
 struct GpuCoverage {
   int64_t programs = 0, kernels = 0, onHost = 0; ///< of accelerators, of the host

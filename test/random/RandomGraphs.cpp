@@ -31,7 +31,7 @@ namespace {
 
 llvm::cl::opt<uint64_t> seedOption("seed", llvm::cl::desc("of the first program"), llvm::cl::init(1));
 llvm::cl::opt<int> countOption("count", llvm::cl::desc("number of programs"), llvm::cl::init(100));
-llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices, gpu or simplify"), llvm::cl::init("compile"));
+llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices, parts, gpu or simplify"), llvm::cl::init("compile"));
 llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
 llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather than well"));
 llvm::cl::opt<int> wellOption("well-every", llvm::cl::desc("compile every so-manieth well, for all that is quick"));
@@ -159,10 +159,11 @@ int main(int argc, char **argv) {
   test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
                       : checkOption == "devices" ? test::runsOnDevices(&mutations, &memory)
+                      : checkOption == "parts"   ? test::runsInParts(&mutations)
                       : checkOption == "gpu"     ? test::runsOnGpu(&gpu)
                                                  : test::Check();
   if (!usual) {
-    llvm::errs() << "random-graphs: --check is compile, devices, gpu or simplify\n";
+    llvm::errs() << "random-graphs: --check is compile, devices, parts, gpu or simplify\n";
     return 2;
   }
   if (options.fill && (!sumOption || options.inject)) {

@@ -583,7 +583,7 @@ void drawTimeline(const RunArgs &args, Runner &runner, bool isOnMachine) {
 } // namespace
 
 int runCommand(const RunArgs &args) {
-  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device == "cuda" && !args.gpus.empty() ? args.gpus.front() : "");
+  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device.starts_with("cuda") && !args.gpus.empty() ? args.gpus.front() : "");
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkArguments(args);

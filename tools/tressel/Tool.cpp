@@ -173,7 +173,7 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
 }
 
 std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture) {
-  if (device == "cuda") try {
+  if (device == "cuda" || device.starts_with("cuda:")) try {
       return runtime::openMachine(device, {.architecture = architecture});
     } catch (const InputError &) {
       throw;

@@ -46,7 +46,7 @@ struct MachineOptions {
   /// architecture would, emulated on the processor, and accelerators compute whatever they can. Empty: the processor's own kernels.
   std::string gpu = {};
 };
-/// Chooses the machine for this process: "cpu"; "cuda", this computer with its NVIDIA GPUs (docs/gpu.md); "sim:NAME" (docs/machines.md lists them)
+/// Chooses the machine for this process: "cpu"; "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them, "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them)
 /// or "sim:FILE.json". A simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
 /// another machine are compiled anew when they are called. Throws Error for a name that means nothing, for a machine
 /// that is not there, and for one that is not simulated and shall not compute.

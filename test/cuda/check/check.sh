@@ -4,7 +4,7 @@
 set -uo pipefail
 pack=$(readlink -f "$1") out=$(mkdir -p "$2" && readlink -f "$2")
 shift 2
-steps=${*:-machine programs steps peers devices ops models}
+steps=${*:-machine programs steps peers devices ops models parallel}
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../../..")
 there=${TRESSEL_CHECK_FOLDER:-/tmp/tressel-check}
 if [ -d "$pack/bin" ]; then
@@ -51,6 +51,11 @@ if has ops; then
     tests $name "$there/bin/$name" --gtest_filter='-GpuMutants*' &
   done
   wait
+fi
+begun=$SECONDS
+if has parallel; then # one card as two accelerators: real launches, copies and waits between streams
+  (cd "$out" && timeout 100 "$there/bin/data_parallel" cuda:0,0) >"$out/parallel.log" 2>&1
+  report parallel "exit $?"
 fi
 begun=$SECONDS
 if has models; then

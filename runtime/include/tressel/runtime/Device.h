@@ -325,9 +325,10 @@ std::shared_ptr<Machine> makeMachine(std::string name, std::vector<std::shared_p
 struct MachineRequest {
   bool computes = true;          ///< false: nothing is computed, only times are right. Of a simulated machine
   std::string architecture = {}; ///< of GPUs whose kernels are to be generated and emulated, "sm_90". Empty: simulated accelerators run the host's kernels
+  std::vector<int> cards = {};   ///< of the machine "cuda", which cards are its accelerators, in their order; a card named twice is two of them. Empty: all cards
   bool stamps = false;           ///< GPUs keep when each command was at work (Device::takeStamps), which costs some microseconds a command
 };
-/// The machine that programs and commands name: "cuda", this computer with its NVIDIA GPUs; "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null
+/// The machine that programs and commands name: "cuda", this computer with its NVIDIA GPUs, "cuda:1,3" with some of them, "cuda:0,0" with one as two that share it; "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null
 /// for "cpu", where a Context runs programs. Throws Error for a machine that is not there (without a GPU or its driver it says which is missing), or that
 /// cannot do what is asked for, and what machineNamed throws.
 std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request = {});
