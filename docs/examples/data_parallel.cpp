@@ -20,16 +20,19 @@ namespace {
 
 constexpr int64_t kIn = 784, kHidden = 1024, kClasses = 10;
 
-nn::Sequential network() {
+nn::Sequential network(const std::vector<Device> &on) {
   nn::Sequential net{nn::Dense(kHidden, relu), nn::Dense(kClasses)};
   net.initialize({{f32, {1, kIn}}}, /*seed=*/1);
+  if (!on.empty())
+    net.on(on); // its weights lie there; without, they lie on the processor
   return net;
 }
 
 /// Serial code: it knows of no device.
 struct Training {
-  nn::Sequential net = network();
+  nn::Sequential net;
   optim::SGD opt{net.parameters(), {.lr = 0.1}};
+  explicit Training(const std::vector<Device> &on = {}) : net(network(on)) {}
   auto step(JitOptions options) const {
     return jit(
         [net = net, opt = opt](Tensor x, Tensor label) {
@@ -64,29 +67,25 @@ int main(int argc, char **argv) try {
   const JitOptions parallel{
       .name = "step", .devices = {cpu(), gpu(0), gpu(1)}, .shard_axis = 0}; // all that is said of devices
 
-  std::cout << "1. Losses of ten steps, " << 64 << " images each: the processor alone, and with two accelerators\n"
-            << std::fixed << std::setprecision(6);
-  std::vector<float> alone;
-  {
-    use_machine("cpu");
-    Training training;
-    auto step = training.step(serial);
+  const std::vector<Device> both{gpu(0), gpu(1)};
+
+  std::cout << "1. Losses of ten steps, 64 images each: the processor alone; with two accelerators, weights on the processor; weights on the accelerators\n" << std::fixed << std::setprecision(6);
+  auto train = [](const std::string &where, const JitOptions &options, const std::vector<Device> &on = {}) {
+    use_machine(where);
+    const Training training(on);
+    const auto step = training.step(options);
+    std::vector<float> losses;
     for (uint64_t i = 0; i < 10; ++i) {
       const Tensor x = images(64, i);
-      alone.push_back(step(x, labels(x)).item<float>());
+      losses.push_back(step(x, labels(x)).item<float>());
     }
-  }
-  use_machine(machine);
+    return losses;
+  };
+  const std::vector<float> alone = train("cpu", serial), two = train(machine, parallel), there = train(machine, parallel, both);
   float largest = 0;
-  {
-    Training training;
-    auto step = training.step(parallel);
-    for (uint64_t i = 0; i < 10; ++i) {
-      const Tensor x = images(64, i);
-      const float loss = step(x, labels(x)).item<float>();
-      std::cout << "   " << std::setw(2) << i << "  " << alone[i] << "  " << loss << "\n";
-      largest = std::max(largest, std::abs(loss - alone[i]));
-    }
+  for (size_t i = 0; i < alone.size(); ++i) {
+    std::cout << "   " << std::setw(2) << i << "  " << alone[i] << "  " << two[i] << "  " << there[i] << "\n";
+    largest = std::max({largest, std::abs(two[i] - alone[i]), std::abs(there[i] - alone[i])});
   }
 
   Training training;

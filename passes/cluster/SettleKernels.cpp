@@ -5,6 +5,8 @@
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -41,8 +43,13 @@ public:
       else
         elsewhere.insert(kernel);
     });
+    llvm::DenseMap<graph::KernelOp, std::vector<Part>> inParts;
     for (graph::LaunchOp launch : onHost) {
       auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
+      if (auto parts = inParts.find(kernel); parts != inParts.end()) {
+        launchParts(launch, parts->second);
+        continue;
+      }
       graph::KernelOp &host = ofHost[kernel];
       if (!host) {
         host = kernel;
@@ -52,6 +59,14 @@ public:
           symbols.insert(host, Block::iterator(kernel));
         }
         if (!settle(host)) {
+          if (std::vector<Part> parts = apart(kernel, symbols); !parts.empty()) {
+            launchParts(launch, parts);
+            inParts[kernel] = std::move(parts);
+            if (host != kernel)
+              host.erase();
+            ofHost.erase(kernel);
+            continue;
+          }
           launch.emitError("no kernel of the host can run '")
               << graph::describeBody(kernel.getBody(), kernel.getProvider()) << "'";
           return signalPassFailure();
@@ -60,6 +75,9 @@ public:
       }
       launch.setKernelAttr(FlatSymbolRefAttr::get(host.getSymNameAttr()));
     }
+    for (const auto &[kernel, parts] : inParts)
+      if (!elsewhere.contains(kernel))
+        graph::KernelOp(kernel).erase();
     for (graph::KernelOp kernel : elsewhere)
       kernel->setAttr(kAlignedAttr, UnitAttr::get(&getContext()));
   }
@@ -71,6 +89,88 @@ private:
       if (auto device = graph::deviceOf(op))
         return *device;
     return graph::kHost;
+  }
+
+  /// A kernel for ops that exchange no values with the others of a kernel.
+  struct Part {
+    graph::KernelOp kernel;
+    SmallVector<unsigned> inputs, results; ///< of the whole
+  };
+  /// What was joined for accelerators, but is no one kernel of the host. None if it hangs together, or a part has no kernel either.
+  std::vector<Part> apart(graph::KernelOp whole, SymbolTable &symbols) {
+    Block &body = whole.getBody().front();
+    llvm::EquivalenceClasses<Operation *> groups;
+    for (Operation &op : body.without_terminator()) {
+      groups.insert(&op);
+      for (Value operand : op.getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !def->hasTrait<OpTrait::ConstantLike>())
+          groups.unionSets(&op, def);
+    }
+    const SmallVector<Value> yielded(body.getTerminator()->getOperands());
+    llvm::MapVector<Operation *, Part> found; // by a group's leader, in the order of results
+    for (auto [i, value] : llvm::enumerate(yielded)) {
+      Operation *def = value.getDefiningOp();
+      if (!def)
+        return {};
+      found[groups.getLeaderValue(def)].results.push_back(static_cast<unsigned>(i));
+    }
+    std::vector<Part> parts;
+    if (found.size() < 2 || whole.getRootOps())
+      return parts;
+    for (auto &[leader, part] : found) {
+      graph::KernelOp kernel = whole.clone();
+      kernel.setSymName((whole.getSymName() + "_part").str());
+      symbols.insert(kernel, Block::iterator(whole)); // renames it where there is another
+      Block &own = kernel.getBody().front();
+      SmallVector<Value> results;
+      for (unsigned i : part.results)
+        results.push_back(own.getTerminator()->getOperand(i));
+      own.getTerminator()->setOperands(results);
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(own)))
+        if (!op.hasTrait<OpTrait::IsTerminator>() && op.use_empty())
+          op.erase();
+      llvm::BitVector unused(own.getNumArguments());
+      int64_t bytes = 0, flops = 0;
+      for (BlockArgument argument : own.getArguments())
+        if (argument.use_empty()) {
+          unused.set(argument.getArgNumber());
+        } else {
+          part.inputs.push_back(argument.getArgNumber());
+          bytes += bytesOf(argument.getType());
+        }
+      for (Value result : results)
+        bytes += bytesOf(result.getType());
+      for (Operation &op : own)
+        flops += flopsOf(&op);
+      own.eraseArguments(unused);
+      kernel.setFunctionType(FunctionType::get(&getContext(), own.getArgumentTypes(), ValueRange(results).getTypes()));
+      kernel.setBytes(static_cast<uint64_t>(bytes));
+      kernel.setFlops(static_cast<uint64_t>(flops));
+      part.kernel = kernel;
+      parts.push_back(part);
+      ++numSettled;
+      if (settle(kernel))
+        continue;
+      for (Part &made : parts)
+        made.kernel.erase();
+      return {};
+    }
+    return parts;
+  }
+  static void launchParts(graph::LaunchOp launch, ArrayRef<Part> parts) {
+    OpBuilder b(launch);
+    for (const Part &part : parts) {
+      graph::KernelOp kernel = part.kernel;
+      SmallVector<Value> inputs;
+      for (unsigned i : part.inputs)
+        inputs.push_back(launch.getInputs()[i]);
+      auto own = graph::LaunchOp::create(b, launch.getLoc(), kernel.getResultTypes(), FlatSymbolRefAttr::get(kernel.getSymNameAttr()), inputs);
+      if (Attribute device = launch->getAttr(graph::kDeviceAttr))
+        own->setAttr(graph::kDeviceAttr, device);
+      for (auto [i, result] : llvm::zip_equal(part.results, own.getResults()))
+        launch.getResult(i).replaceAllUsesWith(result);
+    }
+    launch.erase();
   }
 
   struct Offer {

@@ -37,3 +37,23 @@ func.func @main(%x: tensor<64xf32> {tressel.name = "x"}) -> (tensor<64xf32> {tre
   %1 = tressel.launch @relu_0(%0) : (tensor<64xf32>) -> tensor<64xf32>
   return %1 : tensor<64xf32>
 }
+
+// -----
+
+// What accelerators take as one kernel and no provider of the host does becomes several, where nothing is exchanged between them.
+// CHECK-NOT: target = #tressel.target<gpu>
+// CHECK-LABEL: func.func @main
+// CHECK: %[[A:.*]] = tressel.launch @both_0_part(%arg0) {tressel.device = "cpu"} : (tensor<64xf32>) -> tensor<64xf32>
+// CHECK: %[[B:.*]] = tressel.launch @both_0_part_0(%arg1, %arg2) {tressel.device = "cpu"} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+// CHECK: return %[[B]], %[[A]]
+tressel.kernel @both_0(%a: tensor<64xf32>, %b: tensor<16xf32>, %c: tensor<16xf32>) -> (tensor<64xf32>, tensor<16xf32>)
+    attributes {params = "{}", provider = "cuda", range = 2 : i64, target = #tressel.target<gpu>} {
+  %0 = tressel.sort %a : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = tressel.add %b, %c : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  tressel.yield %0, %1 : tensor<64xf32>, tensor<16xf32>
+}
+func.func @main(%x: tensor<64xf32> {tressel.name = "x"}, %y: tensor<16xf32> {tressel.name = "y"}, %z: tensor<16xf32> {tressel.name = "z"})
+    -> (tensor<16xf32> {tressel.name = "u"}, tensor<64xf32> {tressel.name = "v"}) {
+  %0:2 = tressel.launch @both_0(%x, %y, %z) {tressel.device = "cpu"} : (tensor<64xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<16xf32>)
+  return %0#1, %0#0 : tensor<16xf32>, tensor<64xf32>
+}

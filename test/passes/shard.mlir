@@ -27,8 +27,8 @@ func.func @main(%x: tensor<32x8xf32> {tressel.name = "x", tressel.sharding = "da
 // Ranks that go on with a sum combine it. A mean of parts is a sum, divided afterwards.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[S:.*]] = tressel.sum %{{.*}} {axis = array<i64: 0>, keepdims = true, tressel.device = "ranks"} : (tensor<4x8xf32>) -> tensor<1x8xf32>
-// CHECK: %[[N:.*]] = tressel.full {{.*}}value = 8.0
 // CHECK: %[[R:.*]] = tressel.all_reduce %[[S]] by "sum" over ["data"] {tressel.device = "ranks"} : tensor<1x8xf32>
+// CHECK: %[[N:.*]] = tressel.full {{.*}}value = 8.0
 // CHECK: %[[M:.*]] = tressel.div %[[R]], %[[N]] {tressel.device = "ranks"}
 // CHECK: tressel.sub %{{.*}}, %[[M]] {tressel.device = "ranks"} : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
 // CHECK: tressel.concat
