@@ -165,7 +165,7 @@ def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
   }];
   let constructor = "tressel::passes::createLowerCollectives(nullptr)";
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
-                        "most bytes that are combined as one, where no other collective waits for the result">];
+                        "most bytes that are combined as one, where no other collective waits for the result: less if that makes fewer than four">];
   let statistics = [Statistic<"numLowered", "lowered", "collectives written out">,
                     Statistic<"numJoined", "joined", "collectives that became part of one">];
 }

@@ -60,6 +60,7 @@ private:
     for (Operation &op : llvm::reverse(block))
       if (llvm::any_of(op.getUsers(), [&](Operation *user) { return isa<graph::AllReduceOp>(user) || leads.contains(user); }))
         leads.insert(&op);
+    const int64_t mostBytes = bytesOfBucket(block, leads);
     constexpr int64_t kLittle = 64 * 1024;
     SmallVector<Bucket> buckets;
     for (Operation &op : block) {
@@ -74,8 +75,8 @@ private:
       const bool isUrgent = leads.contains(&op);
       auto takes = [&](Bucket &bucket) {
         graph::AllReduceOp like = bucket.members.front();
-        return bucket.isUrgent == isUrgent && bucket.bytes + bytes <= (isUrgent ? kLittle : bucketBytes) && !bucket.after.contains(&op) &&
-               like.getBy() == reduce.getBy() && like.getOver() == reduce.getOver() &&
+        return bucket.isUrgent == isUrgent && bucket.bytes + bytes <= (isUrgent ? kLittle : mostBytes) &&
+               !bucket.after.contains(&op) && like.getBy() == reduce.getBy() && like.getOver() == reduce.getOver() &&
                graph::fromMlir(like.getValue().getType()).dtype == type.dtype;
       };
       auto found = llvm::find_if(llvm::reverse(buckets), takes);
@@ -86,6 +87,29 @@ private:
     }
     for (Bucket &bucket : buckets)
       join(bucket, mesh);
+  }
+
+  /// The last bucket hides behind nothing: of little in all, some four, as long as each takes much longer than a
+  /// latency.
+  int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads) const {
+    constexpr int64_t kBuckets = 4;
+    constexpr double kLatencies = 16;
+    int64_t all = 0;
+    for (auto reduce : block.getOps<graph::AllReduceOp>())
+      if (!leads.contains(reduce))
+        all += bytesOf(reduce.getValue().getType());
+    const std::vector<runtime::DeviceRef> ranks = acceleratorsOf(machine, devices);
+    int64_t least = 0;
+    if (machine && ranks.size() > 1) {
+      const MachineCosts costs(*machine);
+      const auto from = costs.indexOf(ranks[0]), to = costs.indexOf(ranks[1]);
+      for (unsigned end : {to.value_or(0), 0u})
+        if (const auto copy = from ? costs.transfer(*from, end, 1 << 20, false) : std::nullopt) {
+          least = static_cast<int64_t>(kLatencies * copy->latency * copy->rate);
+          break;
+        }
+    }
+    return std::min<int64_t>(bucketBytes, std::max(least, all / kBuckets));
   }
 
   /// Buckets that were joined before make more depend on one another: those of the members that still do not, in their order, and what depends on them.
