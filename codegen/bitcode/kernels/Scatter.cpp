@@ -45,7 +45,8 @@ int32_t scatterNd(void *const *buffers, void *, const int64_t *params, int64_t b
   const T *x = static_cast<const T *>(buffers[0]), *updates = static_cast<const T *>(buffers[2]);
   const int64_t *indices = static_cast<const int64_t *>(buffers[1]);
   T *out = static_cast<T *>(buffers[3]);
-  const int64_t count = params[0], depth = params[1], slice = params[2];
+  const int64_t depth = params[1], slice = params[2];
+  const int64_t count = slice ? params[0] : 0; // an index of no update is not looked at
   const auto mode = static_cast<Mode>(params[3]);
   const int64_t *dims = params + 4;
   if (x != out)

@@ -29,7 +29,7 @@ class GpuOps : public testing::TestWithParam<op::Family> {};
 /// Integers of the whole range for what only compares and moves; NaN for what loops compute, which agree on what 0 *
 /// NaN is.
 tressel::test::Values valuesFor(const OpInfo &info, int number) {
-  if (info.family == op::Family::Contraction || info.family == op::Family::Convolution)
+  if (op::isProduct(info.family))
     return tressel::test::Values::Domain;
   return number % 2        ? tressel::test::Values::Special
          : info.kernelForm ? tressel::test::Values::Wide
