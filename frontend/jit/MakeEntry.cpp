@@ -167,6 +167,9 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   entry->mode = callMode();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   entry->machine = currentMachine();
+  if (options.shard_axis && std::ranges::none_of(entry->types, [&](const TensorType &t) { return t.rank() > *options.shard_axis; }))
+    fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*options.shard_axis) + ", which no argument has", toLoc(where), "jit",
+                "shard_axis counts dimensions from the first, 0");
   (void)modelFor(options, entry->machine.get()); // throws where the machine lacks one of them
   const double start = runtime::nowSeconds();
   TraceRecorder recorder;

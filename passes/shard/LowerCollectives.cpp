@@ -213,7 +213,8 @@ private:
     constexpr int64_t kAlignment = 64;
     const bool fits = part && part->isNumber() && part->number() > 0 &&
                       part->number() * static_cast<int64_t>(sizeOf(type.dtype)) % kAlignment == 0;
-    const bool isAll = axes->size() == mesh.axes.size(); // one group: the host combines once
+    // One group, which the host combines once, if it may.
+    const bool isAll = axes->size() == mesh.axes.size() && (devices.empty() || llvm::is_contained(devices, graph::kHost));
     const bool inSteps = fits && ranks > 2 && times && times->inSteps < std::min(times->atOnce, isAll ? times->throughHost : times->atOnce);
     const bool throughHost = !inSteps && isAll && times && times->throughHost < times->atOnce;
     Value combined;

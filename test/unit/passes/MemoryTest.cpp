@@ -249,7 +249,7 @@ struct Done {
 TEST_F(MemoryTest, RandomProgramsKeepTheirResultsInLessMemory) {
   int runs = 0, changed = 0, refused = 0;
   Done all;
-  for (uint64_t seed = 300; seed < 310; ++seed) {
+  for (uint64_t seed = 300; seed < 314; ++seed) {
     test::RandomGraph random = test::randomGraph(context, seed, {.minOps = 40, .maxOps = 80, .dynamicShare = 0});
     random.module->walk([](Operation *each) {
       if (passes::isComputation(each) && isa<func::FuncOp>(each->getParentOp()) && !graph::infoOf(each)->hasEffects)

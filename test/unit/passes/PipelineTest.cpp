@@ -276,9 +276,10 @@ TEST_F(PipelineTest, TimesEachPass) {
     names.push_back(time.pass);
   EXPECT_EQ(names, (std::vector<std::string>{"resolve-devices", "simplify",         "decompose-composites",
                                              "simplify",        "autocast",         "decompose-composites",
+                                             "shard",           "lower-collectives", "expand-ranks",
                                              "assign-layouts",  "simplify",         "split-reductions",
                                              "recompute-cheap", "form-clusters",    "outline-kernels",
-                                             "place-clusters",  "insert-transfers", "stage-copies",
+                                             "expand-ranks",    "place-clusters",  "insert-transfers", "stage-copies",
                                              "split-producers", "fit-memory",       "fit-budget",
                                              "settle-kernels",  "build-schedule",   "plan-memory",
                                              "insert-waits",    "form-graphs"}));
