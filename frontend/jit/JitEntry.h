@@ -86,8 +86,7 @@ struct JitEntry {
   static std::string cutOf(const VariableImpl &variable) {
     std::string text = variable.sharding;
     if (variable.spread)
-      for (uint32_t home : variable.spread->homes)
-        text += " " + std::to_string(home);
+      text += " " + std::to_string(variable.spread->serial);
     return text;
   }
   std::vector<std::string> cutsOfStates() const {
@@ -147,7 +146,7 @@ struct JitEntry {
     if (stateHomes != homesOfStates())
       return {Kind::Placement, 0, "a Variable was moved to another device"};
     if (stateCuts != cutsOfStates())
-      return {Kind::Placement, 0, "a Variable is cut in another way"};
+      return {Kind::Placement, 0, "a Variable lies elsewhere, or is cut in another way"};
     if (words.size() != otherWords.size())
       return {Kind::Structure, 0, "another structure of the arguments"};
     for (size_t i = 0; i < words.size(); ++i)

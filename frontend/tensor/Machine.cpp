@@ -109,6 +109,11 @@ void Variable::on(const std::vector<Device> &devices, std::source_location where
     (void)detail::machineWith(ref, detail::toLoc(where), "on"); // throws where there is none
     homes.push_back(detail::homeNumber(ref));
   }
+  {
+    const detail::StateGroup::Lock lock(*impl_);
+    if (impl_->spread && impl_->spread->homes == homes)
+      return;
+  }
   on(cpu(), where);
   {
     const detail::StateGroup::Lock lock(*impl_);

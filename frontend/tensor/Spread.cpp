@@ -5,6 +5,7 @@
 #include "tressel/runtime/Engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace tressel::detail {
@@ -59,6 +60,10 @@ Tensor partOf(const Tensor &whole, const Box &box, SourceLoc where) {
 }
 
 } // namespace
+
+static std::atomic<uint64_t> numSpreads = 0;
+
+Spread::Spread(std::vector<uint32_t> homes) : homes(std::move(homes)), serial(++numSpreads) {}
 
 void lieAs(VariableImpl &other, const Variable &variable) {
   std::shared_ptr<Spread> spread;

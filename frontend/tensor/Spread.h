@@ -28,9 +28,12 @@ struct Box {
 class Spread {
 public:
   /// TensorImpl::home of each rank.
-  explicit Spread(std::vector<uint32_t> homes) : homes(std::move(homes)) {}
+  explicit Spread(std::vector<uint32_t> homes);
 
   const std::vector<uint32_t> homes;
+  /// Of no other Spread of the process: a program for the parts of one has no use for another, at the same places though
+  /// it be.
+  const uint64_t serial;
 
   /// The parts of one layout. Programs hold them.
   struct Layout {

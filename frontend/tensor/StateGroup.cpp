@@ -56,13 +56,14 @@ void VariableImpl::move(uint32_t to, SourceLoc where) {
   const runtime::DeviceRef device = deviceOfHome(to);
   {
     const StateGroup::Lock lock(*this);
-    if (spread) {
+    const bool wasSpread = spread != nullptr;
+    if (wasSpread) {
       spread->settle(*this, where);
       spread = nullptr;
     }
     if (value.defined()) {
       const auto machine = to ? machineWith(device, where, "on") : nullptr;
-      if (value.impl()->home == to && machineOf(*value.impl()) == machine)
+      if (!wasSpread && value.impl()->home == to && machineOf(*value.impl()) == machine)
         return;
       Tensor next = moved(value, device, machine, where);
       std::swap(value, next);

@@ -308,6 +308,9 @@ void CompiledFunction::bringSpread(const SourceLoc &where) {
   bool isWritten = false;
   for (const SpreadUse &use : spread_) {
     const StateGroup::Lock lock(*use.whole);
+    if (use.whole->spread != use.spread)
+      fail<Error>("the Variable '" + use.whole->name + "' was moved while '" + name_ + "', which uses it, was called",
+                  where, "jit", "move Variables between calls, or call again");
     use.spread->bring(*use.whole, *use.layout, where);
     if (!use.isWritten)
       continue;

@@ -70,8 +70,8 @@ TRESSEL_INLINE void scatterNd(void *const *buffers, const int64_t *params, int32
   const int64_t range = params[0], depth = params[2], *dims = params + 5;
   const int64_t each = ceilDiv(range, numBlocks()), begin = least(blockIndex() * each, range);
   scatterSlices(static_cast<const T *>(buffers[0]), static_cast<const T *>(buffers[2]), static_cast<T *>(buffers[3]),
-                begin, least(begin + each, range), params[3] ? params[1] : 0, params[3], static_cast<Mode>(params[4]), status, slices,
-                updates, counts, [&](int64_t i) {
+                begin, least(begin + each, range), params[3] ? params[1] : 0, params[3], static_cast<Mode>(params[4]),
+                status, slices, updates, counts, [&](int64_t i) {
                   int64_t at = 0;
                   bool inside = true;
                   for (int64_t d = 0; d < depth; ++d) {

@@ -110,6 +110,18 @@ TEST_F(Parallel, DevicesAreTheMesh) {
   expectSame(train("sim:4gpu-pcie3", perceptron(), {.devices = {gpu(3), gpu(1)}, .shard_axis = 0}, batches), want);
 }
 
+TEST_F(Parallel, AModuleAlone) { // scatter, replicate, apply, gather
+  use_machine("sim:2gpu-pcie3");
+  const nn::Sequential net = perceptron();
+  const Tensor x = rng::normal({9, 20}, 1);
+  const Floats want = net(x).to_vector<float>();
+  net.hybridize({.devices = {cpu(), gpu(0), gpu(1)}, .shard_axis = 0});
+  const Floats got = net(x).to_vector<float>();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5f);
+}
+
 TEST_F(Parallel, BatchesOfAnySize) { // the last ones are smaller than the ranks are many
   const auto batches = batchesOf({13, 30, 7, 2, 1}, {20}, 10);
   expectSame(train("sim:4gpu-pcie3", perceptron(), {.shard_axis = 0}, batches),
@@ -335,6 +347,7 @@ TEST_F(Parallel, ErrorsSayWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(message({.mesh = {{"data", 1}, {"data", 2}}}).find("two axes called 'data'"), std::string::npos);
   EXPECT_NE(message({.mesh = {{"2d", 2}}}).find("an axis has a name of letters"), std::string::npos);
+  EXPECT_NE(message({.shard_axis = 2}).find("along dimension 2, which no argument has"), std::string::npos);
   EXPECT_NE(message({.shard_axis = -1}).find("along dimension -1"), std::string::npos);
   EXPECT_NE(message({.devices = {cpu()}, .shard_axis = 0}).find("`devices` names none"), std::string::npos);
   const std::string unknown = message({.mesh = {{"data", 2}}}, "sim:2gpu-pcie3", "model, -");
@@ -361,7 +374,7 @@ TEST_F(Parallel, AVariableThatIsCutOtherwiseMakesTheProgramAnew) {
   w.shard("-, model");
   EXPECT_EQ(f(x).to_vector<float>(), want);
   EXPECT_EQ(f.stats().traces, 2u);
-  EXPECT_EQ(f.stats().retraces.back(), "a Variable is cut in another way");
+  EXPECT_EQ(f.stats().retraces.back(), "a Variable lies elsewhere, or is cut in another way");
 }
 
 } // namespace
