@@ -124,7 +124,7 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
     argument, or the op `shard`, says which axis cuts which dimension of a value. The pass follows that through the program by the rules of
     ops ([ShardingRule.h](../ir/op/ShardingRule.h)), forward and backward, then makes of each op that is cut one on the ranks
     (`tressel.device = "ranks"`) on the parts' types. What ranks need of others is exchanged, sums of which each rank has a part are
-    combined by `all_reduce`, or where the program alone reads them, there. States that nobody cuts are whole on each rank; what is computed from
+    combined by `all_reduce`, or where the program alone reads them, there. States without a sharding are whole on each rank; what is computed from
     whole values alone is computed once, unless it makes much of little.
 
     Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension with fewer elements than ranks is not cut. Equal annotations, axes that the

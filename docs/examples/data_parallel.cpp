@@ -105,7 +105,7 @@ int main(int argc, char **argv) try {
             << "% is hidden (weights on the processor)\n\n"
             << plan.drawing;
   step.draw_plan("data-parallel.html");
-  std::cout << "   drawn in data-parallel.html\n\n3. The page that nobody had to write: each command with what it "
+  std::cout << "   drawn in data-parallel.html\n\n3. The schedule that the compiler wrote: each command with what it "
                "reads and writes, its queue, and what of other queues it waits for\n\n";
   dump(step, "data-parallel", zeros({64, kIn}), zeros({64}, i64));
   printStep("data-parallel");

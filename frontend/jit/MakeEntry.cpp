@@ -100,6 +100,9 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
   else if (machine)
     accelerators = static_cast<size_t>(std::ranges::count_if(
         machine->model().devices, [](const runtime::DeviceModel &d) { return !isHost(d.device); }));
+  for (const Device &device : options.devices)
+    if (std::ranges::count(options.devices, device) > 1)
+      refuse("is to be cut over `devices`, of which " + device.name() + " is named twice", "name each once");
   if (accelerators == 0)
     refuse("is to be cut over accelerators, and " +
                std::string(options.devices.empty() ? "the machine has none" : "`devices` names none"),

@@ -332,7 +332,7 @@ void CompiledFunction::run(std::span<const Tensor *const> inputs, std::span<Tens
     slot->inputs.push_back(input->impl()->storage.get());
   for (const Tensor &output : outputs)
     slot->outputs.push_back(output.impl()->storage.get());
-  std::optional<StateGroup::Lock> alone; // nobody assigns between what is brought and what is written
+  std::optional<StateGroup::Lock> alone; // no other thread assigns between bringing the parts and writing them
   if (!spread_.empty()) [[unlikely]] {
     if (!written_.empty())
       alone.emplace(*states_[written_.front()]);

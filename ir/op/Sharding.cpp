@@ -432,7 +432,7 @@ ShardingRule shardingOfDecomposition(const OpInfo &op, std::span<const TensorTyp
         b.rule.factors[static_cast<size_t>(factorOf(c))].isWhole = true;
       b.result(r, d, b.whole(results[r].shape[d]));
     }
-  // Dimensions may belong together by sizes alone, which a decomposition reads and nobody sees here: half of each
+  // Dimensions may belong together by sizes alone, which only a decomposition reads: half of each
   // factor shows it.
   for (size_t f = 0; f < b.rule.factors.size(); ++f) {
     auto half = [&](std::span<const TensorType> types, const std::vector<ShardingRule::Dims> &dims) {

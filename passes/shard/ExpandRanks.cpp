@@ -50,9 +50,7 @@ public:
     for (unsigned i : held) // the last first
       (void)main->eraseArgument(i);
     held.clear();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) // a rank takes one of many
-      if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
-        op.erase();
+    eraseUnused(block); // a rank takes one of many parts
     (*main)->removeAttr(graph::kMeshAttr);
     (*main)->removeAttr(graph::kCutAttr);
   }

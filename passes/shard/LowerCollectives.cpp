@@ -146,7 +146,7 @@ private:
       return isRagged(a) < isRagged(b);
     });
     graph::AllReduceOp last = *llvm::max_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
-    // What stands before it and depends on a member stands behind it from now on.
+    // An op before it that depends on a member moves behind it.
     Operation *first = *llvm::min_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
     SmallVector<Operation *> waits;
     for (Operation *op = first; op != last; op = op->getNextNode())

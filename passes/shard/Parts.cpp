@@ -1,6 +1,7 @@
 #include "passes/shard/Parts.h"
 
 #include "ir/graph/Graph.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "tressel/runtime/Dim.h"
 
 #include <utility>
@@ -104,6 +105,12 @@ SmallVector<Value> PartBuilder::exchange(ValueRange blocks, ArrayRef<unsigned> a
     own.push_back(deal(each, axes, each.front().getType()));
   }
   return own;
+}
+
+void eraseUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+      op.erase();
 }
 
 } // namespace tressel::passes

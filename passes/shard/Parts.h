@@ -44,6 +44,9 @@ private:
 std::vector<runtime::DeviceRef> acceleratorsOf(const runtime::MachineModel *machine,
                                                llvm::ArrayRef<runtime::DeviceRef> devices);
 
+/// Erases the ops of a block that have no effect and whose results have no use.
+void eraseUnused(mlir::Block &block);
+
 /// How partial results of a reduction are combined, as the attribute of all_reduce says it.
 llvm::StringRef nameOf(op::Combine combine);
 std::optional<op::Combine> parseCombine(llvm::StringRef name);

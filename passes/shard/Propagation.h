@@ -24,7 +24,7 @@ public:
   /// that says what cannot be is an error at its line.
   llvm::LogicalResult run();
 
-  /// A value that nobody cuts is whole.
+  /// Whole, if no sharding reached the value.
   graph::Sharding of(mlir::Value value) const;
   /// Whole for ops that are no op of the table, have effects, or were placed by the user.
   Cut cutOf(mlir::Operation *op);

@@ -67,10 +67,7 @@ public:
     for (Operation *op : llvm::reverse(ops))
       if (ranks.contains(op) && op->use_empty())
         op->erase();
-    // What was made for several and is used by none.
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
-        op.erase();
+    eraseUnused(block);
     giveArguments();
     return success();
   }
@@ -122,7 +119,8 @@ private:
     main.setFunctionType(FunctionType::get(main.getContext(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
   }
 
-  /// What ranks compute: all that is cut, what stands between, and what makes much of little for them.
+  /// The ops that ranks compute: those that are cut, those between two such, and those before one that make a large
+  /// result of small operands, which need not be copied then.
   void classify() {
     llvm::DenseSet<Operation *> cut, feeds;
     for (Operation &op : llvm::reverse(block)) {

@@ -160,13 +160,35 @@ void takeMemory(mlir::ModuleOp module, runtime::MachineModel &model, uint64_t se
     add(memory.streamed, " parameters");
   }
 }
+/// The same for the same program, also while it is shrunk.
+uint64_t seedOf(mlir::ModuleOp module) {
+  uint64_t seed = 1;
+  module.walk(
+      [&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
+  return seed;
+}
+
+/// Compiles for the machine, tries mutations of the schedule if they are to be counted, and runs with all checks.
+void runSimulated(mlir::ModuleOp module, const runtime::MachineModel &model, uint64_t seed, MutationTally *tally,
+                  llvm::ArrayRef<const void *> in, llvm::ArrayRef<void *> out, const dim::Values &sizes) {
+  auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
+    if (!tally)
+      return;
+    if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally);
+        !problem.empty())
+      throw Error(problem);
+  });
+  auto machine = runtime::SimulatedMachine::create(
+      model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
+  runtime::Executor executor(executable, machine);
+  executor.bindStates({});
+  executor.run(in, out, sizes);
+}
 } // namespace
 
 Check runsOnDevices(MutationTally *tally, MemoryCoverage *memory) {
   return runs([tally, memory](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
-    uint64_t seed = 1; // the same for the same program, also while it is shrunk
-    module.walk(
-        [&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
+    const uint64_t seed = seedOf(module);
     runtime::MachineModel model = runtime::machinePreset("2gpu-pcie3");
     if (seed % 3 == 0) // copies take long, but begin at once: it pays to cut what waits for them
       for (runtime::LinkModel &link : model.links)
@@ -179,24 +201,13 @@ Check runsOnDevices(MutationTally *tally, MemoryCoverage *memory) {
       crowd(module, seed % 2);
       takeMemory(module, model, seed / 7, *memory);
     }
-    auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
-      if (!tally)
-        return;
-      if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally); !problem.empty())
-        throw Error(problem);
-    });
-    auto machine = runtime::SimulatedMachine::create(
-        model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
-    runtime::Executor executor(executable, machine);
-    executor.bindStates({});
-    executor.run(in, out, sizes);
+    runSimulated(module, model, seed, tally, in, out, sizes);
   });
 }
 
 Check runsInParts(MutationTally *tally) {
   return runs([tally](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
-    uint64_t seed = 1; // the same for the same program, also while it is shrunk
-    module.walk([&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
+    const uint64_t seed = seedOf(module);
     static constexpr const char *kMeshes[] = {"data=2", "data=3", "data=4", "data=2, model=2"};
     runtime::MachineModel model = runtime::machinePreset("4gpu-pcie3");
     if (seed % 3 == 0) // a latency for each copy makes fewer of them, through the host, the shorter way
@@ -206,17 +217,7 @@ Check runsInParts(MutationTally *tally) {
       for (runtime::LinkModel &link : model.links)
         link.bytesPerSecond = 1e5, link.latencySeconds = 1e-12;
     cutAtRandom(module, seed, kMeshes[seed / 3 % 4]);
-    auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
-      if (!tally)
-        return;
-      if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally); !problem.empty())
-        throw Error(problem);
-    });
-    auto machine = runtime::SimulatedMachine::create(
-        model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
-    runtime::Executor executor(executable, machine);
-    executor.bindStates({});
-    executor.run(in, out, sizes);
+    runSimulated(module, model, seed, tally, in, out, sizes);
   });
 }
 

@@ -42,8 +42,8 @@ struct JitOptions {
   std::vector<Device> devices = {};
   /// The accelerators that compute as a grid, whose last axis varies fastest: {{"data", 2}, {"model", 4}}. Tensors that are cut along an axis
   /// (shard_axis, shard(), Variable::shard) are computed in parts, one per accelerator; the compiler cuts what follows from them, and writes
-  /// what is exchanged (docs/parallel.md). The result is that of one device but for the order of sums. Its accelerators are those of
-  /// `devices` in their order, else gpu(0), gpu(1), ...; there must be as many as the grid has places. Empty with `shard_axis`: one axis "data" of all of them.
+  /// what is exchanged (docs/parallel.md). The result is that of one device but for the order of sums; with autocast each rank rounds its sums to the narrow type before they are added. Its accelerators are those of
+  /// `devices` in their order, else gpu(0), gpu(1), ...; there must be at least as many as the grid has places, and no device twice. Empty with `shard_axis`: one axis "data" of all of them.
   std::vector<MeshAxis> mesh = {};
   /// The dimension of every argument (that has it) that is cut along the mesh's first axis: 0 splits the batch. Sizes need not divide.
   std::optional<int> shard_axis = {};

@@ -350,6 +350,7 @@ TEST_F(Parallel, ErrorsSayWhatIsWrong) {
   EXPECT_NE(message({.shard_axis = 2}).find("along dimension 2, which no argument has"), std::string::npos);
   EXPECT_NE(message({.shard_axis = -1}).find("along dimension -1"), std::string::npos);
   EXPECT_NE(message({.devices = {cpu()}, .shard_axis = 0}).find("`devices` names none"), std::string::npos);
+  EXPECT_NE(message({.devices = {gpu(0), gpu(0)}, .shard_axis = 0}).find("of which gpu0 is named twice"), std::string::npos);
   const std::string unknown = message({.mesh = {{"data", 2}}}, "sim:2gpu-pcie3", "model, -");
   EXPECT_NE(unknown.find("names the axis 'model', which the mesh (data=2) does not have"), std::string::npos)
       << unknown;
