@@ -63,9 +63,10 @@ void VariableImpl::move(uint32_t to, SourceLoc where) {
     }
     if (value.defined()) {
       const auto machine = to ? machineWith(device, where, "on") : nullptr;
-      if (!wasSpread && value.impl()->home == to && machineOf(*value.impl()) == machine)
+      const bool isThere = value.impl()->home == to && machineOf(*value.impl()) == machine;
+      if (isThere && !wasSpread)
         return;
-      Tensor next = moved(value, device, machine, where);
+      Tensor next = isThere ? value : moved(value, device, machine, where);
       std::swap(value, next);
     }
     home = to;

@@ -378,4 +378,54 @@ TEST_F(Parallel, AVariableThatIsCutOtherwiseMakesTheProgramAnew) {
   EXPECT_EQ(f.stats().retraces.back(), "a Variable lies elsewhere, or is cut in another way");
 }
 
+// Whatever lies where the last step left it: parts, a whole copy, or both.
+TEST_F(Parallel, AMovedVariableKeepsItsUpdates) {
+  use_machine("sim:2gpu-pcie3");
+  const Variable w(zeros({4}), "w");
+  auto step = jit(
+      [w](Tensor x) {
+        w.assign(w.value() + x);
+        return sum(x);
+      },
+      {.shard_axis = 0});
+  float want = 0;
+  const auto steps = [&] {
+    step(ones({4})).wait();
+    EXPECT_EQ(w.value().to_vector<float>(), Floats(4, ++want));
+  };
+  steps();
+  w.on({gpu(0), gpu(1)});
+  steps();
+  w.on({gpu(0), gpu(1)});
+  steps();
+  w.on(cpu());
+  steps();
+  w.on({gpu(0), gpu(1)});
+  steps();
+  w.on(gpu(1));
+  steps();
+}
+
+TEST_F(Parallel, AssertionsHoldInProgramsOfSeveralDevices) {
+  use_machine("sim:2gpu-pcie3");
+  for (const std::optional<int> axis : {std::optional<int>(), std::optional<int>(0)}) {
+    SCOPED_TRACE(axis.value_or(-1));
+    JitOptions options{.mesh = {{"data", 2}}};
+    options.shard_axis = axis;
+    auto f = jit(
+        [](Tensor x) {
+          assert_true(sum(x) > 0.0, "the sum is positive");
+          return x * 2.0;
+        },
+        options);
+    EXPECT_EQ(f(ones({4})).to_vector<float>(), Floats(4, 2));
+    try {
+      f(-ones({4})).wait();
+      ADD_FAILURE() << "no error";
+    } catch (const Error &error) {
+      EXPECT_NE(std::string(error.what()).find("the sum is positive"), std::string::npos) << error.what();
+    }
+  }
+}
+
 } // namespace
