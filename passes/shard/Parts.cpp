@@ -2,6 +2,7 @@
 
 #include "ir/graph/Graph.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
 
 #include <utility>
@@ -108,8 +109,9 @@ SmallVector<Value> PartBuilder::exchange(ValueRange blocks, ArrayRef<unsigned> a
 }
 
 void eraseUnused(Block &block) {
+  EffectFacts facts;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+    if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>() && !facts.hasEffects(&op))
       op.erase();
 }
 
