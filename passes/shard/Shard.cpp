@@ -156,6 +156,33 @@ private:
     return in <= out;
   }
 
+  /// The attributes by which a rank computes its part; none where the part is not what the op infers from parts of its
+  /// operands: a convolution of channels in groups of different sizes, or a dimension that meets another cut finer.
+  std::optional<op::Attrs> attrsOfPart(Operation *op, const op::ShardingRule &rule, const Cut &cut) {
+    const op::OpInfo &info = *graph::infoOf(op);
+    auto partsOf = [&](ValueRange values, ArrayRef<op::ShardingRule::Dims> dims) {
+      return llvm::map_to_vector(llvm::zip_equal(dims, values), [&](auto each) {
+        return graph::partOf(graph::fromMlir(std::get<1>(each).getType()),
+                             Propagation::shardingOf(std::get<0>(each), cut), mesh);
+      });
+    };
+    op::Attrs attrs = graph::attrsOf(op, info);
+    const SmallVector<TensorType> expected = partsOf(op->getResults(), rule.results);
+    if (rule.shapeAttr >= 0)
+      attrs[static_cast<size_t>(rule.shapeAttr)] = op::Sizes(expected[0].shape.begin(), expected[0].shape.end());
+    if (const Shape whole = graph::fromMlir(op->getResult(0).getType()).shape; rule.firstAttr >= 0 && !whole.empty()) {
+      Size first = graph::firstOf(whole[0], cut.axes[0], mesh);
+      for (Size size : std::span(whole.begin() + 1, whole.end()))
+        first *= size;
+      Size &attr = std::get<Size>(attrs[static_cast<size_t>(rule.firstAttr)]);
+      attr = attr + first;
+    }
+    const op::Inferred inferred = op::inferTypes(info, partsOf(op->getOperands(), rule.operands), attrs);
+    if (!inferred || !llvm::equal(inferred.types, expected))
+      return std::nullopt;
+    return attrs;
+  }
+
   LogicalResult compute(Operation *op) {
     const op::OpInfo &info = *graph::infoOf(op);
     const op::ShardingRule &rule = *propagation.ruleOf(op);
@@ -167,6 +194,14 @@ private:
       known[op->getResult(0)].push_back({onRanks(op->getOperand(0), wanted, op), wanted, {}, op::Combine::None});
       return success();
     }
+    std::optional<op::Attrs> attrs = attrsOfPart(op, rule, cut);
+    if (!attrs) { // each rank computes all of it
+      for (Axes &axes : cut.axes)
+        axes.clear();
+      attrs = attrsOfPart(op, rule, cut);
+    }
+    if (!attrs)
+      return op->emitError("has a rule of sharding that does not fit it; this is a bug of Tressel");
     Axes partial;
     op::Combine how = op::Combine::None;
     for (auto [factor, axes] : llvm::zip_equal(rule.factors, cut.axes))
@@ -186,26 +221,7 @@ private:
       choices.front() = once;
       once = parts.deal(choices, partial, once.getType());
     }
-    op::Attrs attrs = graph::attrsOf(op, info);
-    SmallVector<TensorType> expected;
-    for (auto [dims, result] : llvm::zip_equal(rule.results, op->getResults()))
-      expected.push_back(graph::partOf(graph::fromMlir(result.getType()), Propagation::shardingOf(dims, cut), mesh));
-    if (rule.shapeAttr >= 0)
-      attrs[static_cast<size_t>(rule.shapeAttr)] = op::Sizes(expected[0].shape.begin(), expected[0].shape.end());
-    if (const Shape whole = graph::fromMlir(op->getResult(0).getType()).shape; rule.firstAttr >= 0 && !whole.empty()) {
-      Size first = graph::firstOf(whole[0], cut.axes[0], mesh);
-      for (Size size : std::span(whole.begin() + 1, whole.end()))
-        first *= size;
-      Size &attr = std::get<Size>(attrs[static_cast<size_t>(rule.firstAttr)]);
-      attr = attr + first;
-    }
-    const op::Inferred inferred = op::inferTypes(info, tableTypes(ValueRange(operands).getTypes()), attrs);
-    if (!inferred || !llvm::equal(inferred.types, expected))
-      return op->emitError("is cut by a rule that does not fit it: ")
-             << (inferred ? "a rank's part is " + inferred.types[0].str() + ", not " + expected[0].str()
-                          : inferred.error)
-             << "; this is a bug of Tressel";
-    Operation *made = graph::createOp(b, op->getLoc(), info, operands, attrs);
+    Operation *made = graph::createOp(b, op->getLoc(), info, operands, *attrs);
     graph::copyAnnotations(op, made);
     graph::setOnRanks(made);
     for (auto [i, result] : llvm::enumerate(op->getResults()))

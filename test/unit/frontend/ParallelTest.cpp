@@ -428,4 +428,33 @@ TEST_F(Parallel, AssertionsHoldInProgramsOfSeveralDevices) {
   }
 }
 
+// Where the parts' sizes do not fit the op (channels in groups, a dimension cut in two ways), each rank computes all of
+// it; elsewhere parts of 10 are of different sizes.
+TEST_F(Parallel, OpsCutAgainstTheGrain) {
+  const Tensor x = rng::normal({2, 6, 8, 8}, 1), w = rng::normal({10, 6, 3, 3}, 2),
+               single = rng::normal({6, 1, 3, 3}, 3);
+  const Tensor rows = rng::normal({10, 6}, 4), at = randint(5, 0, 6, {10, 6});
+  using Function = std::function<Tensor(Tensor)>;
+  auto same = [](const Function &f, const Tensor &input, const std::vector<MeshAxis> &mesh) {
+    use_machine("cpu");
+    const Floats want = f(input).to_vector<float>();
+    use_machine("sim:4gpu-pcie3");
+    const Floats got = jit(f, {.mesh = mesh})(input).to_vector<float>();
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got[i], want[i], 1e-4f) << i;
+  };
+  for (int n : {2, 3, 4}) {
+    SCOPED_TRACE(n);
+    same([&](Tensor t) { return conv(t, shard(w, "a, -, -, -")); }, x, {{"a", n}});
+    same([&](Tensor t) { return conv(shard(t, "-, a, -, -"), w); }, x, {{"a", n}});
+    same([&](Tensor t) { return conv(shard(t, "-, a, -, -"), single, {}, {}, {}, {}, 6); }, x, {{"a", n}});
+    same([&](Tensor t) { return conv(shard(t, "-, -, a, -"), w); }, x, {{"a", n}});
+  }
+  const std::vector<MeshAxis> both{{"a", 2}, {"b", 2}};
+  same([&](Tensor t) { return take_along_axis(shard(t, "a, -"), shard(at, "a+b, -"), 1); }, rows, both);
+  same([&](Tensor t) { return shard(t, "a+b, -") + shard(t * 2.0, "b+a, -"); }, rows, both);
+  same([&](Tensor t) { return matmul(shard(t, "a, b"), shard(transpose(t), "b+a, -")); }, rows, both);
+}
+
 } // namespace
