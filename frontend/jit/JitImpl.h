@@ -129,13 +129,14 @@ std::vector<TensorType> typesOf(const CallArgs &args, const JitOptions &options,
 /// Runs the body under a recorder, with the lines of the ops inside its own.
 std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor> inputs, TraceBody &body, std::shared_ptr<void> *prototype);
 /// `homes`: none for values of the host.
-std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where, std::span<const std::string> names = {},
-                               std::span<const uint32_t> homes = {});
-/// What the program is placed on: the machine, or what JitOptions::devices leave of it, and the devices where values
-/// are. Nothing: the processor.
+std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
+                               std::span<const std::string> names = {}, std::span<const uint32_t> homes = {});
 /// How a trace is compiled, `model` being what modelFor gives. Throws Error for a mesh that cannot be.
 FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<runtime::Machine> &machine,
                               const runtime::MachineModel *model, const std::source_location &where);
-std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine, std::span<const uint32_t> homes = {});
+/// What the program is placed on: the machine, or what JitOptions::devices leave of it, and the devices where values
+/// are. Nothing: the processor. Throws Error for a device that the machine lacks.
+std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine,
+                                              const std::source_location &where, std::span<const uint32_t> homes = {});
 
 } // namespace tressel::detail

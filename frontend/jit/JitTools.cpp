@@ -117,7 +117,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   const std::vector<TensorType> types = typesOf(args, impl_->options, where);
   std::vector<Tensor> traced = recordBody(
       recorder, makeInputs(recorder, types, toLoc(where), {}, JitEntry::homesOf(args.tensors())), body, nullptr);
-  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get(), recorder.homes());
+  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get(), where, recorder.homes());
   FinishOptions finish = finishOptionsOf(impl_->options, machine, model ? &*model : nullptr, where);
   finish.dump = [&](const std::string &stage, const std::string &text) {
     runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));

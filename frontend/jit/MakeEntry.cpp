@@ -62,12 +62,12 @@ static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint32
 }
 
 std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine,
-                                                     std::span<const uint32_t> homes) {
+                                              const std::source_location &where, std::span<const uint32_t> homes) {
   const auto &devices = options.devices;
   for (const Device &device : devices)
     if (device != cpu() && (!machine || !machine->model().find(refOf(device))))
-      throw Error(Error::Details{.message = "'" + options.name + "' is to run on " + device.name() + ", which the machine does not have",
-                                 .hint = "choose one that has it with use_machine"});
+      fail<Error>("'" + options.name + "' is to run on " + device.name() + ", which the machine does not have",
+                  toLoc(where), "jit", "choose one that has it with use_machine");
   if (!machine)
     return std::nullopt;
   runtime::MachineModel model = machine->model();
@@ -173,12 +173,12 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   if (options.shard_axis && std::ranges::none_of(entry->types, [&](const TensorType &t) { return t.rank() > *options.shard_axis; }))
     fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*options.shard_axis) + ", which no argument has", toLoc(where), "jit",
                 "shard_axis counts dimensions from the first, 0");
-  (void)modelFor(options, entry->machine.get()); // throws where the machine lacks one of them
+  (void)modelFor(options, entry->machine.get(), where); // throws where the machine lacks one of them
   const double start = runtime::nowSeconds();
   TraceRecorder recorder;
   std::vector<Tensor> results =
       recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where), {}, entry->homes), body, &entry->prototype);
-  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get(), recorder.homes());
+  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get(), where, recorder.homes());
   const double traced = runtime::nowSeconds();
   entry->traced = recorder.finish(results, finishOptionsOf(options, entry->machine, model ? &*model : nullptr, where));
   const double compiled = runtime::nowSeconds();
@@ -304,7 +304,7 @@ void JitCore::Impl::failSpent(const Difference *now, TraceBody &body, const std:
 /// A call that needs one program too many: throws, or is one to run op by op.
 void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::source_location &where) {
   const auto machine = currentMachine();
-  const std::optional<runtime::MachineModel> model = modelFor(options, machine.get());
+  const std::optional<runtime::MachineModel> model = modelFor(options, machine.get(), where);
   // Ops that run one by one run on the host, and flush subnormal numbers.
   const bool needsProgram = options.keep_subnormals || (model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
                               return d.device.kind != runtime::DeviceKind::Cpu;

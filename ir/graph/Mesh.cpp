@@ -165,6 +165,10 @@ ParsedSharding parseSharding(StringRef text, int rank, const Mesh &mesh) {
     SmallVector<StringRef> names;
     word.split(names, '+');
     for (StringRef name : names) {
+      if (name.trim().empty()) {
+        parsed.error = "names no axis for dimension " + std::to_string(dim) + ", which is not cut where it is -";
+        return parsed;
+      }
       const auto axis = mesh.find(name.trim());
       if (!axis) {
         parsed.error = "names the axis '" + name.trim().str() + "', which the mesh " +

@@ -41,3 +41,11 @@ func.func @main(%x: tensor<8x8xf32> {tressel.name = "x"}) -> (tensor<8x8xf32> {t
   %0 = tressel.shard %x {axes = "-, model"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<8x8xf32> {tressel.name = "x"}) -> (tensor<8x8xf32> {tressel.name = "y"}) attributes {tressel.mesh = "data=2"} {
+  // expected-error @below {{names no axis for dimension 1, which is not cut where it is -}}
+  %0 = tressel.shard %x {axes = "-, data+"} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
