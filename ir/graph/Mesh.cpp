@@ -17,6 +17,7 @@ void registerMeshOps(Dialect &dialect) {
   RegisteredOperationName::insert<DealOp>(dialect);
   RegisteredOperationName::insert<CollectOp>(dialect);
   RegisteredOperationName::insert<AllReduceOp>(dialect);
+  RegisteredOperationName::insert<AllGatherOp>(dialect);
 }
 
 bool isShardAnnotation(Operation *op) {
@@ -32,6 +33,9 @@ bool isResultOnRanks(func::FuncOp main, unsigned i) {
   auto home = main.getResultAttrOfType<StringAttr>(i, kHomeAttr);
   return home && home == kRanks;
 }
+
+bool isCollective(Operation *op) { return isa<AllReduceOp, AllGatherOp>(op); }
+ArrayAttr axesOfCollective(Operation *op) { return op->getAttrOfType<ArrayAttr>("over"); }
 
 std::string nameOfPart(StringRef name, int64_t rank) { return (name + "@" + Twine(rank)).str(); }
 

@@ -29,6 +29,11 @@ inline constexpr llvm::StringLiteral kMeshAttr = "tressel.mesh";
 inline constexpr llvm::StringLiteral kShardingAttr = "tressel.sharding";
 /// On @main, from the pass `shard` until ranks are expanded: ops on ranks compute parts.
 inline constexpr llvm::StringLiteral kCutAttr = "tressel.cut";
+/// On @main, with a mesh: each rank runs a program of its own, on the first accelerator of its machine, and finds
+/// inputs and results in parts.
+inline constexpr llvm::StringLiteral kRankProgramAttr = "tressel.rank_program";
+/// On an argument or result in the memory of the ranks: in the memory of the rank's host, not of its accelerator.
+inline constexpr llvm::StringLiteral kOnHostAttr = "tressel.on_host";
 /// As kDeviceAttr: computed by every rank. As kHomeAttr, of an argument or result of @main: each rank has its part in its memory, from call
 /// to call if it is a state. After the pass `shard` such an argument has the type of the part, and keeps its kShardingAttr.
 inline constexpr llvm::StringLiteral kRanks = "ranks";
@@ -43,6 +48,10 @@ inline void setOnRanks(mlir::Operation *op) {
 
 /// The op `shard`: its result is the operand, and is cut as its attribute `axes` says.
 bool isShardAnnotation(mlir::Operation *op);
+
+/// What ranks do together: all_reduce, all_gather. It has one operand and one result, and names axes.
+bool isCollective(mlir::Operation *op);
+mlir::ArrayAttr axesOfCollective(mlir::Operation *op);
 
 /// Whether an argument or result of @main is in the memory of the ranks.
 bool isArgumentOnRanks(mlir::func::FuncOp main, unsigned i);

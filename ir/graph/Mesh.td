@@ -57,4 +57,19 @@ def Tressel_AllReduceOp : MeshOp<"all_reduce", [SameOperandsAndResultType]> {
   let assemblyFormat = "$value `by` $by `over` $over attr-dict `:` type($value)";
 }
 
+def Tressel_AllGatherOp : MeshOp<"all_gather"> {
+  let summary = "the values of all ranks along some axes, joined";
+  let description = [{
+    Every rank has the elements of the ranks along `over` behind each other along dimension `dim`, in the ranks' order.
+    ```mlir
+    %whole = tressel.all_gather %part along 0 over ["data"] : tensor<16x8xf32> -> tensor<32x8xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) sizes of the result do not depend on coordinates along `over`; (3) they are those of the
+    operand, but for dimension `dim`, where they are the sum over the ranks.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, I64Attr:$dim, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `along` $dim `over` $over attr-dict `:` type($value) `->` type($result)";
+}
+
 #endif

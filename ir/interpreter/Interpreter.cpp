@@ -171,7 +171,7 @@ private:
 
   // --- Ranks: a value of theirs is one tensor per rank.
   bool isRanked(mlir::Operation *op) const {
-    return !mesh_.empty() && (isOnRanks(op) || llvm::isa<DealOp, CollectOp, AllReduceOp>(op) ||
+    return !mesh_.empty() && (isOnRanks(op) || llvm::isa<DealOp, CollectOp>(op) || isCollective(op) ||
                               llvm::any_of(op->getOperands(), [&](mlir::Value v) { return ofRanks_.contains(v); }));
   }
   const HostTensor &on(int64_t rank, mlir::Value value) {
@@ -222,10 +222,9 @@ private:
   }
   bool runOnRank(mlir::Operation *op, int64_t rank, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
     auto deal = llvm::dyn_cast<DealOp>(op);
-    auto reduce = llvm::dyn_cast<AllReduceOp>(op);
-    if (!deal && !reduce)
+    if (!deal && !isCollective(op))
       return runOp(op, operands, results);
-    auto axes = axesOf(op, deal ? deal.getOver() : reduce.getOver(), mesh_);
+    auto axes = axesOf(op, deal ? deal.getOver() : axesOfCollective(op), mesh_);
     if (failed(axes))
       return fail(op, "does not fit the mesh");
     if (deal) {
@@ -234,15 +233,25 @@ private:
       results.push_back(operands[operands.size() == 1 ? 0 : static_cast<size_t>(mesh_.placeOf(rank, *axes))]);
       return true;
     }
+    auto ofPlace = [&](int64_t place) { return on(mesh_.rankAt(place, *axes, rank), op->getOperand(0)); };
+    if (auto gather = llvm::dyn_cast<AllGatherOp>(op)) {
+      std::vector<HostTensor> parts;
+      for (int64_t place = 0; place < mesh_.numAlong(*axes); ++place)
+        parts.push_back(ofPlace(place));
+      results.push_back(
+          op::interp::run(*op::findOp("concat"), parts, {static_cast<int64_t>(gather.getDim())}).outputs.at(0));
+      return true;
+    }
+    auto reduce = llvm::cast<AllReduceOp>(op);
     static constexpr std::pair<llvm::StringLiteral, const char *> kOps[] = {
         {"sum", "add"},     {"prod", "mul"},       {"max", "maximum"},
         {"min", "minimum"}, {"any", "logical_or"}, {"all", "logical_and"}};
     const auto *by = llvm::find_if(kOps, [&](const auto &pair) { return pair.first == reduce.getBy(); });
     if (by == std::end(kOps))
       return fail(op, "combines by an unknown word");
-    HostTensor combined = on(mesh_.rankAt(0, *axes, rank), reduce.getValue());
+    HostTensor combined = ofPlace(0);
     for (int64_t place = 1; place < mesh_.numAlong(*axes); ++place) {
-      const HostTensor pair[] = {combined, on(mesh_.rankAt(place, *axes, rank), reduce.getValue())};
+      const HostTensor pair[] = {combined, ofPlace(place)};
       combined = op::interp::run(*op::findOp(by->second), pair, {}).outputs.at(0);
     }
     results.push_back(combined);

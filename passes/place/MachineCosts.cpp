@@ -2,9 +2,11 @@
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/KernelHistory.h"
+#include "tressel/runtime/Simulate.h"
 
 #include <limits>
 
@@ -74,6 +76,8 @@ double MachineCosts::seconds(Operation *work, unsigned device) {
     }
     return ofKernel[{launch.getKernelAttr(), device}] = kernelSeconds(launch, kernel, model);
   }
+  if (graph::isCollective(work))
+    return collectiveSeconds(work, device);
   auto bodies = work->getRegions();
   if (auto scan = dyn_cast<graph::ScanOp>(work))
     return static_cast<double>(dim::hint(scan.getTrips())) * bodySeconds(bodies[0], device);
@@ -107,6 +111,37 @@ double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kerne
                                                              .moves = graph::movesElements(kernel),
                                                              .tasks = (range + grain - 1) / grain,
                                                              .costs = graph::costsOf(kernel)});
+}
+
+/// As simulate() takes it: between this rank's device and that of the next, which are on the same machine in the model.
+double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
+  FailureOr<graph::Mesh> mesh = graph::meshOf(op->getParentOfType<func::FuncOp>());
+  FailureOr<SmallVector<unsigned>> axes = failed(mesh) ? FailureOr<SmallVector<unsigned>>(failure())
+                                                       : graph::axesOf(op, graph::axesOfCollective(op), *mesh);
+  if (failed(axes) || axes->empty() || mesh->numAlong(*axes) == 1)
+    return 0;
+  int64_t stride = 1;
+  for (size_t axis = mesh->axes.size(); --axis > axes->back();)
+    stride *= mesh->sizeOf(static_cast<unsigned>(axis));
+  const DeviceRef own = all[device]->device;
+  auto routeTo = [&](int64_t rank) {
+    return machine.route(own, {own.kind, static_cast<uint16_t>(std::min<int64_t>(own.index + rank, UINT16_MAX))});
+  };
+  const runtime::RouteModel *route = routeTo(stride);
+  if (!route)
+    route = routeTo(1);
+  if (!route)
+    return 0;
+  double latency = 0, rate = all[device]->bytesPerSecond;
+  for (uint32_t link : route->links) {
+    latency += machine.links[link].latencySeconds;
+    rate = std::min(rate, machine.links[link].bytesPerSecond);
+  }
+  const auto kind =
+      isa<graph::AllGatherOp>(op) ? runtime::CollectiveKind::AllGather : runtime::CollectiveKind::AllReduce;
+  const runtime::CollectiveSteps steps =
+      runtime::shortestSteps(kind, mesh->numAlong(*axes), bytesOf(op->getResult(0).getType()), latency, rate);
+  return static_cast<double>(steps.steps) * (latency + static_cast<double>(steps.bytes) / rate);
 }
 
 double MachineCosts::bodySeconds(Region &body, unsigned device) {

@@ -25,7 +25,8 @@ public:
   }
   unsigned numEngines() const { return engineCount; }
 
-  /// Of a launch, or of an op with bodies: a `while` counts as one that runs its body once.
+  /// Of a launch, of a rank's part of a collective, or of an op with bodies: a `while` counts as one that runs its body
+  /// once.
   double seconds(mlir::Operation *work, unsigned device);
 
   /// How a copy goes from one memory to another. `pageable`: its end on the host is not pinned.
@@ -47,6 +48,7 @@ public:
 
 private:
   double kernelSeconds(graph::LaunchOp launch, graph::KernelOp kernel, const runtime::DeviceModel &model) const;
+  double collectiveSeconds(mlir::Operation *op, unsigned device) const;
   double bodySeconds(mlir::Region &body, unsigned device);
 
   const runtime::MachineModel &machine;

@@ -6,10 +6,12 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <map>
@@ -58,7 +60,8 @@ public:
     deviceStreams.clear();
     arenas.clear();
     pinned = nullptr;
-    numSlots = numViews = 0;
+    groups.clear();
+    numSlots = numViews = numCollectives = 0;
   }
 
 private:
@@ -94,7 +97,8 @@ private:
 
   bool isOnSeveralDevices() {
     auto isElsewhere = [](Operation &op) {
-      return isWork(&op) && (graph::isTransfer(&op) || graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost);
+      return isWork(&op) && (graph::isTransfer(&op) || graph::isCollective(&op) ||
+                             graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost);
     };
     auto isAtHomeElsewhere = [&](auto count, auto homeOf) {
       return llvm::any_of(llvm::seq(0u, count), [&](unsigned i) { return homeOf(i) != graph::kHost; });
@@ -142,13 +146,21 @@ private:
     for (auto [d, device] : llvm::enumerate(costs->devices())) {
       const auto index = static_cast<unsigned>(d);
       constexpr std::pair<runtime::StreamKind, const char *> kStreams[] = {
-          {runtime::StreamKind::Compute, ""}, {runtime::StreamKind::CopyIn, ".in"}, {runtime::StreamKind::CopyOut, ".out"}};
+          {runtime::StreamKind::Compute, ""},
+          {runtime::StreamKind::CopyIn, ".in"},
+          {runtime::StreamKind::CopyOut, ".out"},
+          {runtime::StreamKind::Communication, ".comm"}};
       for (auto [kind, suffix] : kStreams)
-        if (d > 0 && used.contains({index, kind}))
-          deviceStreams[{index, kind}] = sched::StreamOp::create(
-              b, main.getLoc(), b.getType<sched::StreamType>(), static_cast<sched::StreamKind>(kind), sched::DeviceKind::Gpu,
-              device->device.index, device->name + suffix);
+        if (used.contains({index, kind}) && !deviceStreams.contains({index, kind}))
+          deviceStreams[{index, kind}] = sched::StreamOp::create(b, main.getLoc(), b.getType<sched::StreamType>(),
+                                                                 static_cast<sched::StreamKind>(kind), kindOf(index),
+                                                                 device->device.index, device->name + suffix);
     }
+    for (Operation &op : block)
+      if (graph::isCollective(&op))
+        if (Value &group = groups[graph::axesOfCollective(&op)]; !group)
+          group = sched::GroupOp::create(b, op.getLoc(), b.getType<sched::GroupType>(), streamOf(&op),
+                                         graph::axesOfCollective(&op), "group" + std::to_string(groups.size() - 1));
     if (stages)
       pinned = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Pinned,
                                       sched::DeviceKind::Cpu, 0, IntegerAttr(), "pinned");
@@ -199,9 +211,22 @@ private:
     return buffers[value] = view(base, value.getType(), offsetInBase(value));
   }
 
+  /// Of the program of one rank.
+  sched::MeshAttr meshOfRanks() {
+    FailureOr<graph::Mesh> mesh =
+        main->hasAttr(graph::kRankProgramAttr) ? graph::meshOf(main) : FailureOr<graph::Mesh>(failure());
+    if (failed(mesh))
+      return {};
+    SmallVector<StringAttr> names;
+    SmallVector<Size> sizes;
+    for (const runtime::MeshAxis &axis : mesh->axes)
+      names.push_back(b.getStringAttr(axis.name)), sizes.push_back(axis.size);
+    return sched::MeshAttr::get(b.getContext(), names, sizes);
+  }
+
   void declare(const IssueOrder &order) {
     b = OpBuilder(main);
-    program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr(), sched::MeshAttr());
+    program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr(), meshOfRanks());
     b.createBlock(&program.getBody());
     for (int64_t s = 0; s < std::max<int64_t>(streams, 1); ++s)
       streamValues.push_back(sched::StreamOp::create(b, main.getLoc(), b.getType<sched::StreamType>(),
@@ -389,7 +414,8 @@ private:
       auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
       return kernel && mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber());
     }
-    if (graph::isTransfer(operand.getOwner()) || isRowJoin(operand.getOwner()))
+    if (graph::isTransfer(operand.getOwner()) || graph::isCollective(operand.getOwner()) ||
+        isRowJoin(operand.getOwner()))
       return false;
     // A carried value's first version.
     auto control = cast<graph::ControlOpInterface>(operand.getOwner());
@@ -410,6 +436,8 @@ private:
     }
     if (isRowJoin(op))
       return;
+    if (graph::isCollective(op))
+      return emitCollective(op, stream);
     // A body is scheduled where its op is.
     llvm::SaveAndRestore device(here, inBody || !costs ? here : deviceIndexOf(op, *costs));
     if (auto cond = dyn_cast<graph::CondOp>(op))
@@ -444,6 +472,20 @@ private:
                             stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
     for (auto [from, to] : back)
       copy(launch.getLoc(), from, to, stream);
+  }
+  void emitCollective(Operation *op, Value stream) {
+    auto reduce = dyn_cast<graph::AllReduceOp>(op);
+    const auto kind = reduce ? sched::CollectiveKind::AllReduce : sched::CollectiveKind::AllGather;
+    const auto by = !reduce ? sched::Reduction::Sum
+                            : llvm::StringSwitch<sched::Reduction>(reduce.getBy())
+                                  .Case("prod", sched::Reduction::Product)
+                                  .Cases({"max", "any"}, sched::Reduction::Max)
+                                  .Cases({"min", "all"}, sched::Reduction::Min)
+                                  .Default(sched::Reduction::Sum);
+    sched::CollectiveOp::create(b, op->getLoc(), b.getType<sched::EventType>(), kind, by, 0,
+                                (reduce ? "reduce." : "gather.") + std::to_string(numCollectives++),
+                                groups[graph::axesOfCollective(op)], bufferOf(op->getOperand(0)),
+                                bufferOf(op->getResult(0)), stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
   }
   /// Whether a buffer may begin elsewhere than at a multiple of 64 bytes, as declarations do.
   bool mayLieUnaligned(Value buffer) const {
@@ -649,7 +691,8 @@ private:
   Scope scope;                     // of @main
   Operation *firstPhase = nullptr; // declarations stand before it
   Value arena;
-  int numSlots = 0, numViews = 0;
+  int numSlots = 0, numViews = 0, numCollectives = 0;
+  llvm::MapVector<Attribute, Value> groups; ///< by the axes of what is done together
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseSet<Value> movingViews; ///< of loops, by their own size
   llvm::DenseMap<Attribute, Value> stateBuffers;

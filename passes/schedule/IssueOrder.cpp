@@ -3,6 +3,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 
 #include <set>
 
@@ -96,7 +97,8 @@ Value baseOf(Value value) {
 }
 
 bool isWork(Operation *op) {
-  return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op) || isRowJoin(op);
+  return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op) || isRowJoin(op) ||
+         graph::isCollective(op);
 }
 
 IssueOrder::IssueOrder(func::FuncOp main, bool leastMemory) : block(main.getBody().front()) {

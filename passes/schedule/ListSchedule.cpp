@@ -5,6 +5,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 
 #include "tressel/runtime/Explain.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -53,6 +54,8 @@ bool isPartOfJoin(Value value) {
 
 std::pair<unsigned, StreamKind> streamOf(Operation *work, const MachineCosts &costs) {
   const unsigned device = deviceIndexOf(work, costs);
+  if (graph::isCollective(work))
+    return {device, StreamKind::Communication};
   if (!graph::isTransfer(work))
     return {device, StreamKind::Compute};
   const unsigned from = homeIndexOf(baseOf(work->getOperand(0)), costs);

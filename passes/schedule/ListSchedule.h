@@ -37,8 +37,9 @@ std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, 
 /// When the last op ends.
 double lengthOf(llvm::ArrayRef<Planned> plan);
 
-/// The device that runs an op, and the kind of its stream: of a transfer, the accelerator at the end that is not the host, and between two
-/// the one that it comes from; within one memory, the stream that computes.
+/// The device that runs an op, and the kind of its stream: of a collective, that which communicates; of a transfer, the
+/// accelerator at the end that is not the host, and between two the one that it comes from; within one memory, the
+/// stream that computes.
 std::pair<unsigned, runtime::StreamKind> streamOf(mlir::Operation *work, const MachineCosts &costs);
 /// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
 bool isPageable(mlir::func::FuncOp main, mlir::Value value);

@@ -28,8 +28,10 @@ public:
     FailureOr<graph::Mesh> found = graph::meshOf(*main);
     if (failed(found))
       return signalPassFailure();
-    if (found->empty() || (onlyUneven && !isUneven(*main, *found)))
+    if (found->empty() || (onlyUneven && ((*main)->hasAttr(graph::kRankProgramAttr) || !isUneven(*main, *found))))
       return;
+    if ((*main)->hasAttr(graph::kRankProgramAttr))
+      return settleRank(*main);
     mesh = *found;
     perRank.clear();
     places = acceleratorsOf(machine, devices);
@@ -53,6 +55,38 @@ public:
     eraseUnused(block); // a rank takes one of many parts
     (*main)->removeAttr(graph::kMeshAttr);
     (*main)->removeAttr(graph::kCutAttr);
+  }
+
+  /// The program of one rank: on the first accelerator, or on the host where there is none. Its mesh stays, for its
+  /// collectives.
+  void settleRank(func::FuncOp main) {
+    const std::vector<runtime::DeviceRef> all = acceleratorsOf(machine, devices);
+    const runtime::DeviceRef own = all.empty() ? graph::kHost : all.front();
+    const auto name = StringAttr::get(&getContext(), runtime::nameOf(own)),
+               home = StringAttr::get(&getContext(), graph::kHomeAttr),
+               onHost = StringAttr::get(&getContext(), graph::kOnHostAttr),
+               sharding = StringAttr::get(&getContext(), graph::kShardingAttr);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      const bool stays = main.removeArgAttr(i, onHost) || own == graph::kHost;
+      if (stays)
+        main.removeArgAttr(i, home);
+      else if (graph::isArgumentOnRanks(main, i))
+        main.setArgAttr(i, home, name);
+      main.removeArgAttr(i, sharding);
+    }
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      const bool stays = main.removeResultAttr(i, onHost) || own == graph::kHost;
+      if (stays)
+        main.removeResultAttr(i, home);
+      else if (graph::isResultOnRanks(main, i))
+        main.setResultAttr(i, home, name);
+      main.removeResultAttr(i, sharding);
+    }
+    main.walk([&](Operation *op) {
+      if (graph::isOnRanks(op))
+        graph::setDevice(op, own);
+    });
+    main->removeAttr(graph::kCutAttr);
   }
 
   /// The attributes of a rank's part: it lies on the rank's accelerator, and has the value's name with the rank's number.

@@ -37,10 +37,15 @@ public:
     if (failed(mesh))
       return signalPassFailure();
     bucket(main->getBody().front(), *mesh);
+    const bool ofOneRank = (*main)->hasAttr(graph::kRankProgramAttr);
     for (Operation &op : llvm::make_early_inc_range(main->getBody().front()))
-      if (auto reduce = dyn_cast<graph::AllReduceOp>(op))
+      if (auto gather = dyn_cast<graph::AllGatherOp>(op)) {
+        if (failed(ofOneRank ? bringForward(gather, *mesh) : lower(gather, *mesh)))
+          return signalPassFailure();
+      } else if (auto reduce = dyn_cast<graph::AllReduceOp>(op); reduce && !ofOneRank) {
         if (failed(lower(reduce, *mesh)))
           return signalPassFailure();
+      }
   }
 
 private:
@@ -191,6 +196,59 @@ private:
                             std::to_string(bucket.members.size()) + " as one of " + std::to_string(bucket.bytes) + " bytes" +
                                 (bucket.isUrgent ? ", which another one waits for" : "")});
     }
+  }
+
+  LogicalResult lower(graph::AllGatherOp gather, const graph::Mesh &mesh) {
+    FailureOr<SmallVector<unsigned>> axes = graph::axesOf(gather, gather.getOver(), mesh);
+    if (failed(axes))
+      return failure();
+    OpBuilder b(gather);
+    PartBuilder parts(b, gather.getLoc(), mesh);
+    gather.getResult().replaceAllUsesWith(parts.concat(parts.collect(gather.getValue(), *axes, /*onRanks=*/true),
+                                                       static_cast<unsigned>(gather.getDim()), true));
+    gather.erase();
+    ++numLowered;
+    return success();
+  }
+
+  /// A collective of processes puts bytes behind each other: what is joined along another dimension is joined along the
+  /// first, and brought into order.
+  LogicalResult bringForward(graph::AllGatherOp gather, const graph::Mesh &mesh) {
+    FailureOr<SmallVector<unsigned>> axes = graph::axesOf(gather, gather.getOver(), mesh);
+    if (failed(axes))
+      return failure();
+    const auto d = static_cast<size_t>(gather.getDim());
+    const Shape part = graph::fromMlir(gather.getValue().getType()).shape,
+                whole = graph::fromMlir(gather.getType()).shape;
+    const Size n = mesh.numAlong(*axes);
+    if (part[static_cast<int>(d)] * n != whole[static_cast<int>(d)])
+      return gather.emitError("joins parts of different sizes (")
+             << dim::spell(part[static_cast<int>(d)]) << " of " << dim::spell(whole[static_cast<int>(d)])
+             << " along dimension " << d
+             << "), which ranks in processes of their own do not; cut a dimension that they divide";
+    if (d == 0)
+      return success();
+    OpBuilder b(gather);
+    PartBuilder parts(b, gather.getLoc(), mesh);
+    op::Sizes first(part.begin(), part.end()), apart{n};
+    op::Ints order;
+    first[0] = first[0] * n;
+    apart.insert(apart.end(), part.begin(), part.end());
+    for (size_t i = 1; i < apart.size(); ++i) {
+      if (i == d + 1)
+        order.push_back(0);
+      order.push_back(static_cast<int64_t>(i));
+    }
+    auto made = graph::AllGatherOp::create(
+        b, gather.getLoc(),
+        graph::toMlir(&getContext(), {graph::fromMlir(gather.getType()).dtype, Shape(std::span<const Size>(first))}),
+        gather.getValue(), 0, gather.getOver());
+    graph::setOnRanks(made);
+    const Value stacked = parts.make("reshape", made.getResult(), {apart}, true);
+    gather.getResult().replaceAllUsesWith(parts.make("reshape", parts.make("transpose", stacked, {order}, true),
+                                                     {op::Sizes(whole.begin(), whole.end())}, true));
+    gather.erase();
+    return success();
   }
 
   LogicalResult lower(graph::AllReduceOp reduce, const graph::Mesh &mesh) {

@@ -38,7 +38,8 @@ Axes axesOf(const Sharding &sharding) {
 class Partition {
 public:
   Partition(func::FuncOp main, const graph::Mesh &mesh, Propagation &propagation)
-      : main(main), block(main.getBody().front()), mesh(mesh), propagation(propagation) {}
+      : main(main), block(main.getBody().front()), mesh(mesh), propagation(propagation),
+        ofOneRank(main->hasAttr(graph::kRankProgramAttr)) {}
 
   LogicalResult run() {
     if (failed(takeArguments()))
@@ -65,7 +66,7 @@ public:
           if (!op->use_empty())
             operand.set(inProgram(operand.get(), op));
     for (Operation *op : llvm::reverse(ops))
-      if (ranks.contains(op) && op->use_empty())
+      if (ranks.contains(op) && op->use_empty() && (op->getNumResults() > 0 || llvm::is_contained(done, op)))
         op->erase();
     eraseUnused(block);
     giveArguments();
@@ -122,6 +123,12 @@ private:
   /// The ops that ranks compute: those that are cut, those between two such, and those before one that make a large
   /// result of small operands, which need not be copied then.
   void classify() {
+    if (ofOneRank) { // nothing is computed once for all
+      for (Operation &op : block)
+        if (!op.hasTrait<OpTrait::ConstantLike>() && !op.hasTrait<OpTrait::IsTerminator>())
+          ranks.insert(&op);
+      return;
+    }
     llvm::DenseSet<Operation *> cut, feeds;
     for (Operation &op : llvm::reverse(block)) {
       if (!propagation.ruleOf(&op) || op.hasTrait<OpTrait::ConstantLike>())
@@ -183,7 +190,26 @@ private:
     return attrs;
   }
 
+  /// On whole values: what has no rule.
+  void computeWhole(Operation *op) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(onRanks(operand, Sharding::whole(rankOf(operand)), op));
+    Operation *made = OpBuilder(op).clone(*op);
+    made->setOperands(operands);
+    graph::setOnRanks(made);
+    for (auto [result, own] : llvm::zip_equal(op->getResults(), made->getResults()))
+      known[result].push_back({own, Sharding::whole(rankOf(result)), {}, op::Combine::None});
+    if (op->getNumResults() == 0)
+      done.push_back(op);
+  }
+  static int rankOf(Value value) { return static_cast<int>(cast<RankedTensorType>(value.getType()).getRank()); }
+
   LogicalResult compute(Operation *op) {
+    if (!propagation.ruleOf(op)) {
+      computeWhole(op);
+      return success();
+    }
     const op::OpInfo &info = *graph::infoOf(op);
     const op::ShardingRule &rule = *propagation.ruleOf(op);
     Cut cut = propagation.cutOf(op);
@@ -215,11 +241,15 @@ private:
     if (rule.onceOperand >= 0 && !partial.empty()) {
       Value &once = operands[static_cast<size_t>(rule.onceOperand)];
       const TensorType type = graph::fromMlir(once.getType());
-      SmallVector<Value> choices(
-          static_cast<size_t>(mesh.numAlong(partial)),
-          parts.make("full", {}, {op::Sizes(type.shape.begin(), type.shape.end()), 0.0, type.dtype}, true));
-      choices.front() = once;
-      once = parts.deal(choices, partial, once.getType());
+      const Value zeros =
+          parts.make("full", {}, {op::Sizes(type.shape.begin(), type.shape.end()), 0.0, type.dtype}, true);
+      if (ofOneRank) {
+        once = onFirst(parts, once, zeros, partial);
+      } else {
+        SmallVector<Value> choices(static_cast<size_t>(mesh.numAlong(partial)), zeros);
+        choices.front() = once;
+        once = parts.deal(choices, partial, once.getType());
+      }
     }
     Operation *made = graph::createOp(b, op->getLoc(), info, operands, *attrs);
     graph::copyAnnotations(op, made);
@@ -230,10 +260,21 @@ private:
     return success();
   }
 
+  /// `value` on the rank with coordinates 0 along the axes, `other` on all others.
+  Value onFirst(PartBuilder &parts, Value value, Value other, const Axes &axes) const {
+    Size place = 0;
+    for (unsigned axis : axes)
+      place = place * mesh.sizeOf(axis) + runtime::rankSymbol(mesh.axes[axis]);
+    const Value at = parts.make("dim_size", {}, {place, i64}, true),
+                first = parts.make("full", {}, {op::Sizes(), 0.0, i64}, true);
+    return parts.make("where", {parts.make("equal", {at, first}, {}, true), value, other}, {}, true);
+  }
+
   /// The value as ranks need it, ahead of `user`.
   Value onRanks(Value value, const Sharding &wanted, Operation *user) {
     Operation *def = value.getDefiningOp();
-    if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole() && !user->hasTrait<OpTrait::IsTerminator>())
+    if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole() &&
+        (ofOneRank || !user->hasTrait<OpTrait::IsTerminator>()))
       return value; // every rank has it
     SmallVector<OnRanks, 1> &variants = known[value];
     for (const OnRanks &variant : variants)
@@ -256,6 +297,14 @@ private:
   Value scatter(PartBuilder &parts, Value value, const Sharding &wanted) {
     const TensorType whole = graph::fromMlir(value.getType());
     const Axes axes = axesOf(wanted);
+    if (ofOneRank) {
+      for (auto [d, list] : llvm::enumerate(wanted.dims)) {
+        const Size size = whole.shape[static_cast<int>(d)];
+        value = parts.slice(value, static_cast<unsigned>(d), graph::firstOf(size, list, mesh),
+                            graph::partOf(size, list, mesh), /*onRanks=*/true);
+      }
+      return value;
+    }
     SmallVector<Value> each;
     for (int64_t place = 0; place < mesh.numAlong(axes); ++place) {
       Value part = value;
@@ -298,6 +347,8 @@ private:
 
   /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.
   bool reduceScatter(PartBuilder &parts, OnRanks &value, unsigned axis, const Sharding &wanted) {
+    if (ofOneRank)
+      return false;
     for (auto [d, list] : llvm::enumerate(wanted.dims)) {
       Axes longer = value.sharding.dims[d];
       longer.push_back(axis);
@@ -332,7 +383,7 @@ private:
     for (size_t from = 0; from < wanted.dims.size(); ++from)
       for (size_t to = 0; to < wanted.dims.size(); ++to) {
         Axes &have = value.sharding.dims[from], &there = value.sharding.dims[to];
-        if (from == to || have.empty() || static_cast<size_t>(agrees(from)) == have.size() ||
+        if (ofOneRank || from == to || have.empty() || static_cast<size_t>(agrees(from)) == have.size() ||
             static_cast<size_t>(agrees(to)) != there.size() || there.size() == wanted.dims[to].size() ||
             wanted.dims[to][there.size()] != have.back())
           continue;
@@ -355,7 +406,9 @@ private:
       if (have.size() == stays)
         continue;
       const Axes goes(have.begin() + static_cast<ptrdiff_t>(stays), have.end());
-      value.local = parts.concat(parts.collect(value.local, goes, /*onRanks=*/true), static_cast<unsigned>(d), true);
+      value.local = gather(
+          parts, value.local, static_cast<unsigned>(d), goes,
+          partOf(graph::fromMlir(whole.getType()).shape[static_cast<int>(d)], ArrayRef(have).take_front(stays), mesh));
       have.truncate(stays);
     }
     for (size_t d = 0; d < wanted.dims.size(); ++d) // cut
@@ -363,12 +416,26 @@ private:
         const unsigned axis = wanted.dims[d][have.size()];
         const TensorType local = graph::fromMlir(value.local.getType());
         TensorType part = local;
-        part.shape[static_cast<int>(d)] = graph::partOf(local.shape[static_cast<int>(d)], axis, mesh);
-        value.local = parts.deal(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis,
-                                 graph::toMlir(whole.getContext(), part));
+        const Size size = local.shape[static_cast<int>(d)];
+        part.shape[static_cast<int>(d)] = graph::partOf(size, axis, mesh);
+        value.local = ofOneRank ? parts.slice(value.local, static_cast<unsigned>(d), graph::firstOf(size, axis, mesh),
+                                              part.shape[static_cast<int>(d)], true)
+                                : parts.deal(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis,
+                                             graph::toMlir(whole.getContext(), part));
         have.push_back(axis);
       }
     return value;
+  }
+
+  /// Of parts of a dimension the whole, of `size`.
+  Value gather(PartBuilder &parts, Value local, unsigned d, const Axes &axes, Size size) const {
+    TensorType type = graph::fromMlir(local.getType());
+    type.shape[static_cast<int>(d)] = size;
+    OpBuilder &b = parts.builder();
+    auto made = graph::AllGatherOp::create(b, local.getLoc(), graph::toMlir(b.getContext(), type), local, d,
+                                           graph::namesOf(b.getContext(), axes, mesh));
+    graph::setOnRanks(made);
+    return made;
   }
 
   /// The value for an op of the program itself.
@@ -407,6 +474,8 @@ private:
   Block &block;
   const graph::Mesh &mesh;
   Propagation &propagation;
+  bool ofOneRank;                ///< graph::kRankProgramAttr
+  SmallVector<Operation *> done; ///< without results, and computed by the ranks
   struct Held {
     unsigned index;
     Value local;
@@ -437,7 +506,12 @@ private:
     FailureOr<graph::Mesh> mesh = graph::meshOf(main);
     if (failed(mesh) || failed(checkDevices(main, *mesh)))
       return failure();
-    if (!mesh->empty() && mesh->numRanks() > 1) {
+    if (mesh->empty())
+      main->removeAttr(graph::kRankProgramAttr);
+    const bool ofOneRank = main->hasAttr(graph::kRankProgramAttr);
+    if (ofOneRank)
+      bringToRanks(main);
+    if (!mesh->empty() && (mesh->numRanks() > 1 || ofOneRank)) {
       Propagation propagation(main, *mesh);
       if (failed(propagation.run()))
         return failure();
@@ -468,8 +542,25 @@ private:
     return success();
   }
 
+  /// Arguments and results of a rank's program are its parts, in the memory where the whole would be.
+  static void bringToRanks(func::FuncOp main) {
+    MLIRContext *context = main.getContext();
+    const auto home = StringAttr::get(context, graph::kHomeAttr), ranks = StringAttr::get(context, graph::kRanks),
+               onHost = StringAttr::get(context, graph::kOnHostAttr);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (!graph::isArgumentOnRanks(main, i)) {
+        main.setArgAttr(i, home, ranks);
+        main.setArgAttr(i, onHost, UnitAttr::get(context));
+      }
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (!graph::isResultOnRanks(main, i)) {
+        main.setResultAttr(i, home, ranks);
+        main.setResultAttr(i, onHost, UnitAttr::get(context));
+      }
+  }
+
   LogicalResult checkDevices(func::FuncOp main, const graph::Mesh &mesh) {
-    if (mesh.empty())
+    if (mesh.empty() || main->hasAttr(graph::kRankProgramAttr))
       return success();
     const size_t have = acceleratorsOf(machine, devices).size();
     if (static_cast<size_t>(mesh.numRanks()) <= have)

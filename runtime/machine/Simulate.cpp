@@ -7,6 +7,7 @@
 #include "tressel/runtime/Ranks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -172,13 +173,11 @@ private:
     const auto n = overAxes ? numRanks(s.mesh, desc.axes) : static_cast<int64_t>(members.size()),
                member = std::ranges::find(members, c.stream) - members.begin();
     const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
-    const bool halves = desc.kind == CollectiveKind::AllGather || desc.kind == CollectiveKind::ReduceScatter;
-    work.steps = halves ? n - 1 : 2 * (n - 1);
+    const int64_t bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? n : 1);
+    CollectiveSteps steps = ringSteps(desc.kind, n, bytes);
+    work.steps = steps.steps;
     if (n == 1 || !options.transferTime)
       return;
-    // A member's piece: an n-th of the whole.
-    const int64_t piece =
-        desc.kind == CollectiveKind::ReduceScatter ? target.bytes.number() : dim::ceilDiv(target.bytes.number(), n);
     const DeviceRef from = s.streams[c.stream].device,
                     to = overAxes ? nextRank(desc, from)
                                   : s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
@@ -189,7 +188,12 @@ private:
     if (!route)
       throw InputError(concat("'", s.name, "' sends around a ring from ", nameOf(from), " to ", nameOf(to), ", but ",
                               machine.name, " has no route there"));
-    alongRoute(work, *route, static_cast<double>(piece), false);
+    alongRoute(work, *route, static_cast<double>(steps.bytes), false);
+    if (overAxes) {
+      steps = shortestSteps(desc.kind, n, bytes, static_cast<double>(work.latency) * 1e-12, work.fastest);
+      work.steps = steps.steps;
+      work.bytes = static_cast<double>(steps.bytes);
+    }
     work.alone = work.steps * (work.latency + picoseconds(work.bytes / work.fastest));
   }
 
@@ -693,6 +697,38 @@ Timeline simulate(const Schedule &schedule, const MachineModel &machine, const S
   clock.run();
   clock.fill(timeline);
   return timeline;
+}
+
+CollectiveSteps ringSteps(CollectiveKind kind, int64_t members, int64_t bytes) {
+  const bool isHalf = kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter;
+  return {(isHalf ? 1 : 2) * (members - 1), dim::ceilDiv(bytes, members), true};
+}
+
+CollectiveSteps shortestSteps(CollectiveKind kind, int64_t members, int64_t bytes, double latencySeconds,
+                              double bytesPerSecond) {
+  const CollectiveSteps ring = ringSteps(kind, members, bytes);
+  if (members < 2)
+    return ring;
+  const auto unsignedMembers = static_cast<uint64_t>(members);
+  const int64_t rounds = std::bit_width(unsignedMembers) - 1, most = int64_t(1) << rounds;
+  CollectiveSteps other{.isRing = false};
+  if (kind == CollectiveKind::Broadcast) {
+    other.steps = rounds + (most < members ? 1 : 0);
+    other.bytes = bytes;
+  } else {
+    const int64_t halves = kind == CollectiveKind::AllReduce ? 2 : 1;
+    int64_t sent = halves * dim::ceilDiv(bytes * (most - 1), most);
+    other.steps = halves * rounds;
+    if (most < members) { // in, or out, of the largest power of two; all_reduce both
+      other.steps += halves;
+      sent += halves * bytes;
+    }
+    other.bytes = dim::ceilDiv(sent, other.steps);
+  }
+  auto seconds = [&](const CollectiveSteps &way) {
+    return static_cast<double>(way.steps) * (latencySeconds + static_cast<double>(way.bytes) / bytesPerSecond);
+  };
+  return seconds(other) < seconds(ring) ? other : ring;
 }
 
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine) {

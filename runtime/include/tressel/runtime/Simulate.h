@@ -15,11 +15,12 @@
 // bytes, rounded up). In a step each member's piece is a transfer like any other; the next step begins when all have
 // ended.
 //
-// Of a program for the ranks of a mesh, one rank is simulated, whose devices are those of the machine; all ranks take the same time, each
-// with links of its own. A collective over axes goes around the ring of its members likewise; this rank's pieces take the route to the
-// devices of the rank behind it, which are the accelerators of the machine behind those of this rank. So two ranks' accelerators and a
-// route between them say what a collective of any number of ranks takes; where links are shared by several ranks, simulate
-// what expandRanks (Ranks.h) makes.
+// Of a program for the ranks of a mesh, one rank is simulated, whose devices are those of the machine; all ranks take
+// the same time, each with links of its own. A collective over axes goes around the ring of its members likewise, or as
+// shortestSteps says where fewer messages are faster; this rank's pieces take the route to the
+// devices of the rank behind it, which are the accelerators of the machine behind those of this rank. So two ranks'
+// accelerators and a route between them say what a collective of any number of ranks takes; where links are shared by
+// several ranks, simulate what expandRanks (Ranks.h) makes.
 //
 // A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
 // of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
@@ -29,6 +30,20 @@
 #include "tressel/runtime/Timeline.h"
 
 namespace tressel::runtime {
+
+/// How a collective goes: so many steps, in each of which a member sends so many bytes to one other and gets as many.
+struct CollectiveSteps {
+  int64_t steps = 0, bytes = 0;
+  bool isRing = true;
+};
+/// Around the ring of `members`, of which each ends with `bytes` (of reduce_scatter: begins). The algorithms are those
+/// of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
+CollectiveSteps ringSteps(CollectiveKind kind, int64_t members, int64_t bytes);
+/// The ring, or where it is shorter with messages of that latency and rate: recursive halving and doubling (all_reduce,
+/// reduce_scatter, all_gather), which takes 2 log2 n, or log2 n, steps; a binomial tree (broadcast). Where n is no
+/// power of two, the members beyond the last one send theirs to others before, and get the result from them.
+CollectiveSteps shortestSteps(CollectiveKind kind, int64_t members, int64_t bytes, double latencySeconds,
+                              double bytesPerSecond);
 
 struct SimulateOptions {
   bool transferTime = true; ///< false: copies between devices and collectives take no time
