@@ -4,9 +4,9 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/CollectiveSteps.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/KernelHistory.h"
-#include "tressel/runtime/Simulate.h"
 
 #include <limits>
 
@@ -124,24 +124,15 @@ double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
   for (size_t axis = mesh->axes.size(); --axis > axes->back();)
     stride *= mesh->sizeOf(static_cast<unsigned>(axis));
   const DeviceRef own = all[device]->device;
-  auto routeTo = [&](int64_t rank) {
-    return machine.route(own, {own.kind, static_cast<uint16_t>(std::min<int64_t>(own.index + rank, UINT16_MAX))});
+  auto ofRank = [&](int64_t rank) {
+    return DeviceRef{own.kind, static_cast<uint16_t>(std::min<int64_t>(own.index + rank, UINT16_MAX))};
   };
-  const runtime::RouteModel *route = routeTo(stride);
-  if (!route)
-    route = routeTo(1);
-  if (!route)
-    return 0;
-  double latency = 0, rate = all[device]->bytesPerSecond;
-  for (uint32_t link : route->links) {
-    latency += machine.links[link].latencySeconds;
-    rate = std::min(rate, machine.links[link].bytesPerSecond);
-  }
   const auto kind =
       isa<graph::AllGatherOp>(op) ? runtime::CollectiveKind::AllGather : runtime::CollectiveKind::AllReduce;
-  const runtime::CollectiveSteps steps =
-      runtime::shortestSteps(kind, mesh->numAlong(*axes), bytesOf(op->getResult(0).getType()), latency, rate);
-  return static_cast<double>(steps.steps) * (latency + static_cast<double>(steps.bytes) / rate);
+  double seconds = 0; // where there is no route, simulate() says so
+  (void)runtime::stepsAlong(machine, own, machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1), kind,
+                            mesh->numAlong(*axes), bytesOf(op->getResult(0).getType()), &seconds);
+  return seconds;
 }
 
 double MachineCosts::bodySeconds(Region &body, unsigned device) {

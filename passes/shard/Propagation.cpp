@@ -47,6 +47,13 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
   for (auto [d, axes] : llvm::enumerate(parsed.sharding.dims)) {
     const Size size = shape[static_cast<int>(d)];
     const int64_t ranks = mesh.numAlong(axes);
+    if (ofOneRank && !dim::divideExactly(size, ranks)) {
+      if (isa<BlockArgument>(value))
+        return mlir::emitError(loc) << what << " is to be cut as \"" << text << "\", but dimension " << d << " of "
+                                    << graph::fromMlir(value.getType()).str() << " has no equal parts for " << ranks
+                                    << " ranks, which run one program";
+      axes.clear();
+    }
     if (size.isNumber() ? size.number() < ranks : !dim::divideExactly(size, ranks))
       axes.clear();
   }
@@ -111,6 +118,8 @@ bool Propagation::mayCut(const op::ShardingRule &rule, unsigned factor, ArrayRef
       f.size.numberOr(ranks * rule.leastPart) < ranks * rule.leastPart) // some would have too little, or nothing
     return false;
   const bool isEven = dim::divideExactly(f.size, ranks).has_value();
+  if (ofOneRank && !isEven) // kernels of one program have one size
+    return false;
   if (!isEven &&
       !f.size
            .isNumber()) // a call may have fewer than ranks, and parts of an open size do not add up to it by their text

@@ -18,7 +18,8 @@ struct Cut {
 
 class Propagation {
 public:
-  Propagation(mlir::func::FuncOp main, const graph::Mesh &mesh) : main(main), mesh(mesh) {}
+  Propagation(mlir::func::FuncOp main, const graph::Mesh &mesh)
+      : main(main), mesh(mesh), ofOneRank(main->hasAttr(graph::kRankProgramAttr)) {}
 
   /// Reads annotations and follows them through the program, forward and backward, until nothing changes. An annotation
   /// that says what cannot be is an error at its line.
@@ -50,6 +51,7 @@ private:
 
   mlir::func::FuncOp main;
   const graph::Mesh &mesh;
+  bool ofOneRank; ///< the parts of a dimension have one size
   llvm::DenseMap<mlir::Value, Known> known;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<op::ShardingRule>> rules;
 };

@@ -260,11 +260,29 @@ private:
     return success();
   }
 
-  /// `value` on the rank with coordinates 0 along the axes, `other` on all others.
-  Value onFirst(PartBuilder &parts, Value value, Value other, const Axes &axes) const {
+  /// The number of this rank's coordinates along some axes, row-major.
+  Size placeOn(ArrayRef<unsigned> axes) const {
     Size place = 0;
     for (unsigned axis : axes)
       place = place * mesh.sizeOf(axis) + runtime::rankSymbol(mesh.axes[axis]);
+    return place;
+  }
+  /// In the program of one rank: its part along a dimension, which the ranks along the axes divide. One row of as many
+  /// as there are ranks, so that bounds do not depend on open sizes.
+  Value ownPart(PartBuilder &parts, Value value, unsigned d, ArrayRef<unsigned> axes) const {
+    if (axes.empty())
+      return value;
+    const Shape shape = graph::fromMlir(value.getType()).shape;
+    op::Sizes part(shape.begin(), shape.end()), rows = part;
+    part[d] = *dim::divideExactly(part[d], mesh.numAlong(axes));
+    rows[d] = part[d];
+    rows.insert(rows.begin() + d, mesh.numAlong(axes));
+    return parts.make("reshape", parts.slice(parts.make("reshape", value, {rows}, true), d, placeOn(axes), 1, true),
+                      {part}, true);
+  }
+  /// `value` on the rank with coordinates 0 along the axes, `other` on all others.
+  Value onFirst(PartBuilder &parts, Value value, Value other, const Axes &axes) const {
+    const Size place = placeOn(axes);
     const Value at = parts.make("dim_size", {}, {place, i64}, true),
                 first = parts.make("full", {}, {op::Sizes(), 0.0, i64}, true);
     return parts.make("where", {parts.make("equal", {at, first}, {}, true), value, other}, {}, true);
@@ -298,11 +316,8 @@ private:
     const TensorType whole = graph::fromMlir(value.getType());
     const Axes axes = axesOf(wanted);
     if (ofOneRank) {
-      for (auto [d, list] : llvm::enumerate(wanted.dims)) {
-        const Size size = whole.shape[static_cast<int>(d)];
-        value = parts.slice(value, static_cast<unsigned>(d), graph::firstOf(size, list, mesh),
-                            graph::partOf(size, list, mesh), /*onRanks=*/true);
-      }
+      for (auto [d, list] : llvm::enumerate(wanted.dims))
+        value = ownPart(parts, value, static_cast<unsigned>(d), list);
       return value;
     }
     SmallVector<Value> each;
@@ -415,13 +430,14 @@ private:
       for (Axes &have = value.sharding.dims[d]; have.size() < wanted.dims[d].size();) {
         const unsigned axis = wanted.dims[d][have.size()];
         const TensorType local = graph::fromMlir(value.local.getType());
-        TensorType part = local;
-        const Size size = local.shape[static_cast<int>(d)];
-        part.shape[static_cast<int>(d)] = graph::partOf(size, axis, mesh);
-        value.local = ofOneRank ? parts.slice(value.local, static_cast<unsigned>(d), graph::firstOf(size, axis, mesh),
-                                              part.shape[static_cast<int>(d)], true)
-                                : parts.deal(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis,
-                                             graph::toMlir(whole.getContext(), part));
+        if (ofOneRank) {
+          value.local = ownPart(parts, value.local, static_cast<unsigned>(d), axis);
+        } else {
+          TensorType part = local;
+          part.shape[static_cast<int>(d)] = graph::partOf(local.shape[static_cast<int>(d)], axis, mesh);
+          value.local = parts.deal(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis,
+                                   graph::toMlir(whole.getContext(), part));
+        }
         have.push_back(axis);
       }
     return value;

@@ -2,12 +2,12 @@
 
 #include "runtime/schedule/Producers.h"
 #include "runtime/types/Concat.h"
+#include "tressel/runtime/CollectiveSteps.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/Ranks.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -164,7 +164,7 @@ private:
     return machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1);
   }
 
-  /// What a member sends to the next one, in each step around the ring.
+  /// What a member sends, and to whom, in each step.
   void partOf(const CommandList &p, size_t i, Work &work) const {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
@@ -174,8 +174,7 @@ private:
                member = std::ranges::find(members, c.stream) - members.begin();
     const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
     const int64_t bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? n : 1);
-    CollectiveSteps steps = ringSteps(desc.kind, n, bytes);
-    work.steps = steps.steps;
+    work.steps = ringSteps(desc.kind, n, bytes).steps;
     if (n == 1 || !options.transferTime)
       return;
     const DeviceRef from = s.streams[c.stream].device,
@@ -188,12 +187,11 @@ private:
     if (!route)
       throw InputError(concat("'", s.name, "' sends around a ring from ", nameOf(from), " to ", nameOf(to), ", but ",
                               machine.name, " has no route there"));
+    const DeviceRef first = overAxes ? from : s.streams[members[0]].device,
+                    second = overAxes ? to : s.streams[members[1]].device;
+    const CollectiveSteps steps = stepsAlong(machine, first, second, desc.kind, n, bytes);
+    work.steps = steps.steps;
     alongRoute(work, *route, static_cast<double>(steps.bytes), false);
-    if (overAxes) {
-      steps = shortestSteps(desc.kind, n, bytes, static_cast<double>(work.latency) * 1e-12, work.fastest);
-      work.steps = steps.steps;
-      work.bytes = static_cast<double>(steps.bytes);
-    }
     work.alone = work.steps * (work.latency + picoseconds(work.bytes / work.fastest));
   }
 
@@ -697,38 +695,6 @@ Timeline simulate(const Schedule &schedule, const MachineModel &machine, const S
   clock.run();
   clock.fill(timeline);
   return timeline;
-}
-
-CollectiveSteps ringSteps(CollectiveKind kind, int64_t members, int64_t bytes) {
-  const bool isHalf = kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter;
-  return {(isHalf ? 1 : 2) * (members - 1), dim::ceilDiv(bytes, members), true};
-}
-
-CollectiveSteps shortestSteps(CollectiveKind kind, int64_t members, int64_t bytes, double latencySeconds,
-                              double bytesPerSecond) {
-  const CollectiveSteps ring = ringSteps(kind, members, bytes);
-  if (members < 2)
-    return ring;
-  const auto unsignedMembers = static_cast<uint64_t>(members);
-  const int64_t rounds = std::bit_width(unsignedMembers) - 1, most = int64_t(1) << rounds;
-  CollectiveSteps other{.isRing = false};
-  if (kind == CollectiveKind::Broadcast) {
-    other.steps = rounds + (most < members ? 1 : 0);
-    other.bytes = bytes;
-  } else {
-    const int64_t halves = kind == CollectiveKind::AllReduce ? 2 : 1;
-    int64_t sent = halves * dim::ceilDiv(bytes * (most - 1), most);
-    other.steps = halves * rounds;
-    if (most < members) { // in, or out, of the largest power of two; all_reduce both
-      other.steps += halves;
-      sent += halves * bytes;
-    }
-    other.bytes = dim::ceilDiv(sent, other.steps);
-  }
-  auto seconds = [&](const CollectiveSteps &way) {
-    return static_cast<double>(way.steps) * (latencySeconds + static_cast<double>(way.bytes) / bytesPerSecond);
-  };
-  return seconds(other) < seconds(ring) ? other : ring;
 }
 
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine) {

@@ -1,8 +1,9 @@
 #include "Simulation.h"
 
-#include "runtime/types/Concat.h"
 #include "../devices/Collective.h"
 #include "Guards.h"
+#include "runtime/types/Concat.h"
+#include "tressel/runtime/CollectiveSteps.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
@@ -112,7 +113,7 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
   return log_.commands.size() - 1;
 }
 
-/// What a member sends to the next one, in each step around the ring.
+/// What a member sends, and to whom, in each step.
 void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const SimStream &stream) {
   const auto &members = c.collective->members;
   const auto n = static_cast<int64_t>(members.size());
@@ -121,17 +122,18 @@ void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const Sim
     ++numRings_;
   entry.ring = numRings_;
   entry.members = static_cast<uint32_t>(n);
-  const bool isHalf =
-      c.collective->kind == CollectiveKind::AllGather || c.collective->kind == CollectiveKind::ReduceScatter;
-  entry.steps = isHalf ? n - 1 : 2 * (n - 1);
-  const int64_t target = c.regions.back().bytes;
-  entry.bytes = c.collective->kind == CollectiveKind::ReduceScatter ? target : (target + n - 1) / n;
   auto homeOf = [&](Stream *each) {
     const DeviceRef ref = device(static_cast<SimStream *>(each)->device).caps().device;
     return Home{ref, ref.kind == DeviceKind::Cpu ? MemoryKind::Pinned : MemoryKind::Device};
   };
   entry.from = homeOf(members[static_cast<size_t>(member)]);
   entry.to = homeOf(members[static_cast<size_t>((member + 1) % n)]);
+  const int64_t bytes = c.regions.back().bytes * (c.collective->kind == CollectiveKind::ReduceScatter ? n : 1);
+  const CollectiveSteps steps =
+      n == 1 ? ringSteps(c.collective->kind, n, bytes)
+             : stepsAlong(model_, homeOf(members[0]).device, homeOf(members[1]).device, c.collective->kind, n, bytes);
+  entry.steps = steps.steps;
+  entry.bytes = steps.bytes;
 }
 
 int64_t Simulation::nowPs() {

@@ -2,6 +2,7 @@
 #include "codegen/Compile.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/support/Placement.h"
 #include "tressel/runtime/Dim.h"
@@ -10,6 +11,7 @@
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/Ranks.h"
 #include "tressel/runtime/Simulated.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -219,6 +221,112 @@ Check runsInParts(MutationTally *tally) {
     cutAtRandom(module, seed, kMeshes[seed / 3 % 4]);
     runSimulated(module, model, seed, tally, in, out, sizes);
   });
+}
+
+std::string RankCoverage::str() const {
+  return std::to_string(programs) + " programs of one rank ran on all, with " + std::to_string(collectives) +
+         " collectives and " + std::to_string(cut) + " arguments and results in parts; " + std::to_string(uneven) +
+         " had parts of different sizes";
+}
+
+namespace {
+/// How arguments and results lie on the ranks, from the program after the pass `shard`.
+struct RankLayout {
+  graph::Mesh mesh;
+  std::vector<graph::Sharding> arguments, results;
+  int64_t collectives = 0;
+
+  void read(mlir::ModuleOp module) {
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    mesh = *graph::meshOf(main);
+    auto parse = [&](mlir::Attribute text, mlir::Type type) {
+      return graph::parseSharding(mlir::cast<mlir::StringAttr>(text).getValue(), graph::fromMlir(type).rank(), mesh)
+          .sharding;
+    };
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      arguments.push_back(parse(main.getArgAttr(i, graph::kShardingAttr), main.getArgumentTypes()[i]));
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      results.push_back(parse(main.getResultAttr(i, graph::kShardingAttr), main.getResultTypes()[i]));
+    for (mlir::Operation &op : main.getBody().front())
+      collectives += graph::isCollective(&op);
+  }
+};
+} // namespace
+
+Check runsAsRanks(RankCoverage *coverage) {
+  return [coverage](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
+                    std::vector<op::HostTensor> &outputs) -> std::string {
+    const uint64_t seed = seedOf(module);
+    static constexpr const char *kMeshes[] = {"data=2", "data=4", "data=2, model=2"};
+    const runtime::MachineModel model = runtime::machinePreset("dgx-h100");
+    mlir::OwningOpRef<mlir::ModuleOp> uncut = mlir::cast<mlir::ModuleOp>(module->clone());
+    cutAtRandom(module, seed, kMeshes[seed / 3 % 3], /*hold=*/false, /*ofOneRank=*/true);
+    try {
+      RankLayout layout;
+      codegen::CompileOptions options = onMachine(model);
+      options.cache = nullptr;
+      options.afterPass = [&](mlir::ModuleOp now, llvm::StringRef pass) {
+        if (pass == "shard")
+          layout.read(now);
+        return mlir::success();
+      };
+      codegen::CompiledProgram program = codegen::compile(module, options);
+      program.schedule = runtime::expandRanks(program.schedule);
+      const std::shared_ptr<const runtime::Executable> executable = program.load();
+      const auto ranks = static_cast<size_t>(layout.mesh.numRanks());
+      // Of each rank the inputs, in its program's order.
+      std::vector<std::vector<op::HostTensor>> parts;
+      for (auto [input, sharding] : llvm::zip_equal(inputs, layout.arguments))
+        parts.push_back(graph::partsOf(input, sharding, layout.mesh));
+      dim::Values sizes;
+      for (auto [i, each] : llvm::enumerate(parts))
+        if (std::string problem =
+                dim::unify(executable->schedule().inputs[i].type.shape, each.front().type.shape, sizes, true);
+            !problem.empty())
+          return problem;
+      std::vector<const void *> in;
+      std::vector<void *> out;
+      std::vector<std::vector<op::HostTensor>> results(layout.results.size());
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        for (const auto &each : parts)
+          in.push_back(each[rank].data.get());
+        for (auto &result : results) {
+          TensorType type = executable->schedule().outputs[out.size()].type;
+          type.shape = dim::evaluate(type.shape, sizes);
+          result.push_back(op::HostTensor::allocate(type));
+          out.push_back(result.back().data.get());
+        }
+      }
+      auto machine = runtime::SimulatedMachine::create(
+          model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
+      runtime::Executor executor(executable, machine);
+      executor.bindStates({});
+      executor.run(in, out, sizes);
+      for (auto [result, sharding] : llvm::zip_equal(results, layout.results)) {
+        outputs.push_back(graph::joined(result, sharding, layout.mesh));
+        if (sharding.isWhole())
+          for (const op::HostTensor &other : result)
+            if (std::string why = op::interp::compare(other, result.front(), op::interp::kExact); !why.empty())
+              return "ranks have different results: " + why;
+      }
+      if (coverage) {
+        ++coverage->programs;
+        coverage->collectives += layout.collectives;
+        for (const auto *list : {&layout.arguments, &layout.results})
+          coverage->cut += llvm::count_if(*list, [](const graph::Sharding &sharding) { return !sharding.isWhole(); });
+      }
+    } catch (const Error &error) {
+      // Kernels of one process have the same sizes for all ranks.
+      constexpr std::string_view kUneven[] = {"has other sizes on rank", "with other operands than"};
+      if (std::ranges::none_of(
+              kUneven, [&](std::string_view text) { return error.message().find(text) != std::string_view::npos; }))
+        return error.what();
+      if (coverage)
+        ++coverage->uneven;
+      outputs = graph::interpret(uncut->lookupSymbol<mlir::func::FuncOp>("main"), inputs).outputs;
+    }
+    return "";
+  };
 }
 
 std::string GpuCoverage::str() const {

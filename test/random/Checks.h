@@ -36,6 +36,15 @@ Check runsOnDevices(MutationTally *tally = nullptr, MemoryCoverage *memory = nul
 /// made in the schedule as well.
 Check runsInParts(MutationTally *tally = nullptr);
 
+struct RankCoverage {
+  int64_t programs = 0, cut = 0, collectives = 0; ///< cut: arguments and results of which ranks have parts
+  int64_t uneven = 0;                             ///< programs that were left out, as parts would differ in size
+  std::string str() const;
+};
+/// The same as programs of one rank: that of a mesh is compiled, put together for all ranks, and run on accelerators of
+/// a simulated machine.
+Check runsAsRanks(RankCoverage *coverage = nullptr);
+
 /// Which kernels ran where in programs compiled for a GPU.
 struct GpuCoverage {
   int64_t programs = 0, kernels = 0, onHost = 0; ///< of accelerators, of the host

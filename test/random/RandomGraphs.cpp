@@ -1,12 +1,13 @@
 // Random programs against the interpreter: compiled and run, here or on simulated machines, or only simplified.
-//   random-graphs [--seed S] [--count N] [--check compile|devices|gpu|simplify] [--no-library] [--quick] [--well-every N] [--print]
+//   random-graphs [--seed S] [--count N] [--check compile|devices|parts|ranks|gpu|simplify] [--no-library] [--quick]
+//   [--well-every N] [--print]
 //                 [--inject op|control] [--failures N] [--save FILE]
 //   random-graphs --sum FILE... [--fill [--check ...]]
 // Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a
 // failure, of 2,000 or more one that did not stand in each place. --save writes that down, --sum adds up what several
 // runs wrote; with --fill, programs of what they lack are made and checked as well, and what is still lacking is a
-// failure however few programs there are. A program that gives other results is shrunk and printed with its seed. With --inject the program that is
-// handed on is wrong (Inject.h): then it is a failure when that goes unnoticed. Exit
+// failure however few programs there are. A program that gives other results is shrunk and printed with its seed. With
+// --inject the program that is handed on is wrong (Inject.h): then it is a failure when that goes unnoticed. Exit
 // status: 0 fine, 1 a failure, 2 usage.
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
@@ -31,7 +32,8 @@ namespace {
 
 llvm::cl::opt<uint64_t> seedOption("seed", llvm::cl::desc("of the first program"), llvm::cl::init(1));
 llvm::cl::opt<int> countOption("count", llvm::cl::desc("number of programs"), llvm::cl::init(100));
-llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices, parts, gpu or simplify"), llvm::cl::init("compile"));
+llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices, parts, ranks, gpu or simplify"),
+                                       llvm::cl::init("compile"));
 llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
 llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather than well"));
 llvm::cl::opt<int> wellOption("well-every", llvm::cl::desc("compile every so-manieth well, for all that is quick"));
@@ -155,15 +157,17 @@ int main(int argc, char **argv) {
   }
   test::MemoryCoverage memory;
   test::GpuCoverage gpu;
+  test::RankCoverage ranks;
   const test::Check well = checkOption == "compile" ? test::compiles(!noLibrary, false) : test::Check();
   test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
                       : checkOption == "devices" ? test::runsOnDevices(&mutations, &memory)
                       : checkOption == "parts"   ? test::runsInParts(&mutations)
+                      : checkOption == "ranks"   ? test::runsAsRanks(&ranks)
                       : checkOption == "gpu"     ? test::runsOnGpu(&gpu)
                                                  : test::Check();
   if (!usual) {
-    llvm::errs() << "random-graphs: --check is compile, devices, parts, gpu or simplify\n";
+    llvm::errs() << "random-graphs: --check is compile, devices, parts, ranks, gpu or simplify\n";
     return 2;
   }
   if (options.fill && (!sumOption || options.inject)) {
@@ -245,6 +249,8 @@ int main(int argc, char **argv) {
                {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
                " for " + gap.str());
 
+  if (ranks.programs > 0)
+    llvm::outs() << ranks.str() << "\n";
   if (gpu.programs > 0)
     llvm::outs() << gpu.str() << "\n";
   if (memory.programs > 0)

@@ -69,10 +69,12 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
   }
 }
 
-void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold) {
+void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold, bool ofOneRank) {
   std::mt19937_64 random(seed);
   auto main = *module.getOps<func::FuncOp>().begin();
   main->setAttr(graph::kMeshAttr, StringAttr::get(module.getContext(), text));
+  if (ofOneRank)
+    main->setAttr(graph::kRankProgramAttr, UnitAttr::get(module.getContext()));
   const graph::Mesh mesh = *graph::meshOf(main);
   auto words = [&](Type type) {
     const auto rank = static_cast<int>(cast<RankedTensorType>(type).getRank());
@@ -80,6 +82,10 @@ void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold) {
     for (unsigned axis = 0; axis < mesh.axes.size() && rank > 0; ++axis)
       if (random() % 3)
         sharding.dims[random() % static_cast<uint64_t>(rank)].push_back(axis);
+    const Shape shape = graph::fromMlir(type).shape;
+    for (auto [d, axes] : llvm::enumerate(sharding.dims))
+      if (ofOneRank && !dim::divideExactly(shape[static_cast<int>(d)], mesh.numAlong(axes)))
+        axes.clear();
     return StringAttr::get(module.getContext(), sharding.str(mesh));
   };
   for (BlockArgument argument : main.getArguments())

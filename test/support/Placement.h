@@ -12,8 +12,8 @@ void placeAtRandom(mlir::ModuleOp module, uint64_t seed, unsigned numAccelerator
 /// Says of all of them that the device computes them, unless they say something else. Bodies move nothing then.
 void placeOn(mlir::ModuleOp module, runtime::DeviceRef device);
 
-/// Cuts some arguments of @main, and some values that it makes, over the axes of a mesh ("data=2, model=4"). `hold`: some arguments
-/// lie in the ranks' memory.
-void cutAtRandom(mlir::ModuleOp module, uint64_t seed, llvm::StringRef mesh, bool hold = false);
+/// Cuts some arguments of @main, and some values that it makes, over the axes of a mesh ("data=2, model=4"). `hold`:
+/// some arguments lie in the ranks' memory. `ofOneRank`: the program is that of a rank, and parts are alike.
+void cutAtRandom(mlir::ModuleOp module, uint64_t seed, llvm::StringRef mesh, bool hold = false, bool ofOneRank = false);
 
 } // namespace tressel::test

@@ -1,6 +1,7 @@
 // Programs for the ranks of a mesh: what is refused, what they become for one process, and what is predicted for any
 // number of ranks.
 #include "tressel/runtime/Ranks.h"
+#include "tressel/runtime/CollectiveSteps.h"
 
 #include "RankBuilder.h"
 #include "test/support/RunOnMachine.h"
@@ -402,7 +403,7 @@ TEST(Ranks, OneRankSaysWhatAllTake) {
   for (int64_t n : {2, 4, 8}) {
     const Schedule s = sample(n, 1, 1 << 20).s;
     const Timeline one = simulate(s, machine), all = simulate(expandRanks(s), machine);
-    // The way around the ring is the same; the copies of all ranks share the host's memory.
+    // The steps of a collective are the same; the copies of all ranks share the host's memory.
     auto collective = [](const Timeline &t) {
       Picoseconds longest = 0;
       for (const Span &span : t.spans)
@@ -412,7 +413,7 @@ TEST(Ranks, OneRankSaysWhatAllTake) {
     };
     EXPECT_NEAR(collective(one) / collective(all), 1, 1e-6) << n << " ranks";
   }
-  // Ring steps: 2 (n - 1) of an n-th of the bytes; from 8 to 1,024 ranks hardly more bytes, but many more latencies.
+  // From 8 to 1,024 ranks hardly more bytes, but more latencies: 20, where a ring would have 2,046.
   auto seconds = [&](int64_t n) { return double(simulate(sample(n, 1, 1 << 22).s, machine).end) * 1e-12; };
   EXPECT_GT(seconds(1024), seconds(8));
   const Schedule large = sample(1024, 1, 1 << 22).s;
@@ -423,13 +424,33 @@ TEST(Ranks, OneRankSaysWhatAllTake) {
     latency += machine.links[link].latencySeconds;
     rate = std::min(rate, machine.links[link].bytesPerSecond);
   }
-  const double ring = 2 * 1023 * (latency + double((1 << 24) / 1024) / rate);
+  const double halving = 20 * latency + 2 * 1023.0 / 1024 * (1 << 24) / rate;
   const Timeline t = simulate(large, machine);
   for (const Span &span : t.spans)
     if (span.kind == SpanKind::Collective && span.end > span.begin) {
-      EXPECT_NEAR(double(span.end - span.begin) * 1e-12 / ring, 1, 0.01);
+      EXPECT_NEAR(double(span.end - span.begin) * 1e-12 / halving, 1, 0.01);
       break;
     }
+}
+
+TEST(Ranks, CollectivesTakeTheShortestSteps) {
+  constexpr auto kReduce = CollectiveKind::AllReduce, kGather = CollectiveKind::AllGather,
+                 kBroadcast = CollectiveKind::Broadcast;
+  struct Case {
+    CollectiveKind kind;
+    int64_t members, bytes, steps, each;
+  };
+  // By hand, with a latency of 1 us and 1 GB/s. Of as many steps the ring is taken.
+  const Case cases[] = {{kReduce, 2, 1000, 2, 500},     {kReduce, 8, 800, 6, 234},
+                        {kReduce, 1024, 1024, 20, 103}, {kReduce, 3, 3000, 4, 1000},
+                        {kReduce, 6, 60, 6, 35},        {kGather, 8, 800, 3, 234},
+                        {kGather, 1, 8, 0, 8},          {kBroadcast, 16, 160, 4, 160},
+                        {kBroadcast, 5, 10, 3, 10},     {kReduce, 6, 60'000'000, 10, 10'000'000}};
+  for (const Case &c : cases) {
+    const CollectiveSteps steps = shortestSteps(c.kind, c.members, c.bytes, 1e-6, 1e9);
+    EXPECT_EQ(steps.steps, c.steps) << c.members << " members, " << c.bytes << " bytes";
+    EXPECT_EQ(steps.bytes, c.each) << c.members << " members, " << c.bytes << " bytes";
+  }
 }
 
 TEST(Ranks, NoRouteNoPrediction) {

@@ -31,20 +31,6 @@
 
 namespace tressel::runtime {
 
-/// How a collective goes: so many steps, in each of which a member sends so many bytes to one other and gets as many.
-struct CollectiveSteps {
-  int64_t steps = 0, bytes = 0;
-  bool isRing = true;
-};
-/// Around the ring of `members`, of which each ends with `bytes` (of reduce_scatter: begins). The algorithms are those
-/// of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
-CollectiveSteps ringSteps(CollectiveKind kind, int64_t members, int64_t bytes);
-/// The ring, or where it is shorter with messages of that latency and rate: recursive halving and doubling (all_reduce,
-/// reduce_scatter, all_gather), which takes 2 log2 n, or log2 n, steps; a binomial tree (broadcast). Where n is no
-/// power of two, the members beyond the last one send theirs to others before, and get the result from them.
-CollectiveSteps shortestSteps(CollectiveKind kind, int64_t members, int64_t bytes, double latencySeconds,
-                              double bytesPerSecond);
-
 struct SimulateOptions {
   bool transferTime = true; ///< false: copies between devices and collectives take no time
   bool computeTime = true;  ///< false: kernels, fills and copies within a device take no time
