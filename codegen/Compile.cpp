@@ -232,6 +232,7 @@ private:
     pipeline.devices = options.devices;
     pipeline.memoryBudget = options.memoryBudget;
     pipeline.autocast = options.autocast;
+    pipeline.bucketBytes = options.bucketBytes;
     pipeline.afterPass = options.afterPass;
     if (options.progress)
       pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };

@@ -76,6 +76,7 @@ struct CompileOptions {
   /// To run elsewhere: units of work suit all processors of this machine, whatever threads this process has.
   bool forPackage = false;
   MemoryBudget memoryBudget;       ///< of intermediate values on the host
+  int64_t bucketBytes = 25 << 20;  ///< as PipelineOptions::bucketBytes
   std::optional<DType> autocast;   ///< f16 or bf16: products of f32 are computed in it. Throws Error for another type
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
   bool keepSubnormals = false;     ///< arithmetic on f32 keeps subnormal numbers, which can be a hundred times slower (docs/numbers.md)

@@ -42,7 +42,8 @@ std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *ma
 // `devices`: as above; the accelerators among them are the ranks.
 std::unique_ptr<mlir::Pass> createShard(const runtime::MachineModel *machine,
                                         std::vector<runtime::DeviceRef> devices = {}, Decisions *decisions = nullptr);
-std::unique_ptr<mlir::Pass> createLowerCollectives(const runtime::MachineModel *machine,
+std::unique_ptr<mlir::Pass> createLowerCollectives(const LowerCollectivesOptions &options,
+                                                   const runtime::MachineModel *machine = nullptr,
                                                    std::vector<runtime::DeviceRef> devices = {},
                                                    Decisions *decisions = nullptr);
 // `onlyUneven`: programs whose ranks differ in more than their values.

@@ -163,9 +163,9 @@ def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
     %0 = tressel.add %1#0, %1#1 {tressel.device = "ranks"} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
   }];
-  let constructor = "tressel::passes::createLowerCollectives(nullptr)";
+  let constructor = "tressel::passes::createLowerCollectives({})";
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
-                        "most bytes that are combined as one, where no other collective waits for the result: less if that makes fewer than four">];
+                        "most bytes that are combined as one, where no other collective waits for the result: less if that makes fewer than four; at least 2^62: all, once the last one is there">];
   let statistics = [Statistic<"numLowered", "lowered", "collectives written out">,
                     Statistic<"numJoined", "joined", "collectives that became part of one">];
 }

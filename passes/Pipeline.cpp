@@ -65,7 +65,11 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createShard(options.machine, options.devices, options.decisions); }},
       // Before clusters, which take sums of parts into what is computed with them.
       {"lower-collectives", Contract::Exact, false,
-       [](auto &options) { return createLowerCollectives(options.machine, options.devices, options.decisions); }},
+       [](auto &options) {
+         LowerCollectivesOptions o;
+         o.bucketBytes = options.bucketBytes;
+         return createLowerCollectives(o, options.machine, options.devices, options.decisions);
+       }},
       // Ranks that differ in their sizes get kernels of their own; all others share one compilation, and are expanded
       // once that is done.
       {"expand-ranks", Contract::Exact, false,

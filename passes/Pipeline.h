@@ -38,6 +38,7 @@ struct PipelineOptions {
   /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
   const runtime::MachineModel *machine = nullptr;
   std::vector<runtime::DeviceRef> devices; ///< those of the machine that compute; empty: all
+  int64_t bucketBytes = 25 << 20;          ///< of what ranks combine as one, as the pass lower-collectives has it
   std::optional<DType> autocast;           ///< f16 or bf16: products of f32 are computed in it
   MemoryBudget memoryBudget;               ///< of intermediate values, for a program on the host alone
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.

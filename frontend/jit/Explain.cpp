@@ -35,6 +35,8 @@ Prediction predict(const runtime::Schedule &symbolic, const runtime::MachineMode
   prediction.step_seconds = runtime::seconds(e.timeline.end);
   prediction.lower_bound_seconds = runtime::seconds(e.timeline.lowerBound);
   prediction.overlap = e.overlap;
+  prediction.compute_seconds = runtime::seconds(e.computeTime),
+  prediction.transfer_seconds = runtime::seconds(e.transferTime);
   prediction.peak_bytes = e.peakBytes;
   prediction.peak_lower_bound_bytes = e.peakLowerBoundBytes;
   prediction.text += explainText(schedule, e);

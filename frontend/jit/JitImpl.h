@@ -133,7 +133,10 @@ std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorTy
                                std::span<const std::string> names = {}, std::span<const uint32_t> homes = {});
 /// How a trace is compiled, `model` being what modelFor gives. Throws Error for a mesh that cannot be.
 FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<runtime::Machine> &machine,
-                              const runtime::MachineModel *model, const std::source_location &where);
+                              const runtime::MachineModel *model, const std::source_location &where,
+                              bool ofOneRank = false);
+/// Throws Error where no input has the dimension that JitOptions::shard_axis names.
+void checkShardAxis(const JitOptions &options, std::span<const TensorType> types, const std::source_location &where);
 /// What the program is placed on: the machine, or what JitOptions::devices leave of it, and the devices where values
 /// are. Nothing: the processor. Throws Error for a device that the machine lacks.
 std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine,

@@ -5,6 +5,7 @@
 #include "frontend/jit/JitImpl.h"
 
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/Ranks.h"
 
 #include <tressel/debug.h>
 
@@ -150,6 +151,30 @@ Prediction JitCore::explain(const std::source_location &where) const {
   for (runtime::Decision &finding : entry.traced.function->findings())
     decisions.push_back(std::move(finding));
   return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions));
+}
+
+Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs,
+                                 std::span<const uint64_t> words, TraceBody &body,
+                                 const std::source_location &where) const {
+  const auto machine = currentMachine();
+  JitOptions options = impl_->options;
+  options.mesh = ranks.mesh, options.shard_axis = ranks.shard_axis, options.devices = {};
+  if (ranks.mesh.empty())
+    fail<Error>("'" + options.name + "' is to be explained for ranks without a mesh", toLoc(where), "explain_ranks",
+                "name its axes: {.mesh = {{\"data\", 64}}}");
+  if (!machine)
+    fail<Error>("'" + options.name + "' is to be explained for ranks on accelerators, and the machine has none",
+                toLoc(where), "explain_ranks", "choose a machine that has some with use_machine");
+  const std::vector<TensorType> types = detail::typesOf(inputs, "explain_ranks", where);
+  checkShardAxis(options, types, where);
+  TraceRecorder recorder;
+  const std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
+  const runtime::MachineModel &model = machine->model();
+  Traced traced = recorder.finish(results, finishOptionsOf(options, machine, &model, where, /*ofOneRank=*/true));
+  if (!traced.schedule)
+    fail<Error>("'" + options.name + "' computes nothing", toLoc(where), "explain_ranks",
+                "let it return what it computes");
+  return predict(runtime::scheduleOfRank(*traced.schedule, 0), model, std::move(traced.decisions));
 }
 
 void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {

@@ -83,8 +83,8 @@ std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const r
 }
 
 /// The mesh as programs name it; empty without one.
-static std::string meshOf(const JitOptions &options, const runtime::Machine *machine,
-                          const std::source_location &where) {
+static std::string meshOf(const JitOptions &options, const runtime::Machine *machine, const std::source_location &where,
+                          bool ofOneRank) {
   auto refuse = [&](const std::string &why, const char *hint) {
     fail<Error>("'" + options.name + "' " + why, toLoc(where), "jit", hint);
   };
@@ -122,15 +122,23 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
     text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
     ranks *= static_cast<size_t>(axis.size);
   }
-  if (ranks > accelerators)
+  if (ranks > accelerators && !ofOneRank)
     refuse("has a mesh of " + std::to_string(ranks) + " accelerators (" + text + "), and there are " +
                std::to_string(accelerators),
            "a mesh has as many places as accelerators, or fewer");
   return text;
 }
 
+void checkShardAxis(const JitOptions &options, std::span<const TensorType> types, const std::source_location &where) {
+  if (options.shard_axis &&
+      std::ranges::none_of(types, [&](const TensorType &t) { return t.rank() > *options.shard_axis; }))
+    fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*options.shard_axis) +
+                    ", which no argument has",
+                toLoc(where), "jit", "shard_axis counts dimensions from the first, 0");
+}
+
 FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<runtime::Machine> &machine,
-                              const runtime::MachineModel *model, const std::source_location &where) {
+                              const runtime::MachineModel *model, const std::source_location &where, bool ofOneRank) {
   std::vector<runtime::DeviceRef> devices;
   for (const Device &device : options.devices)
     devices.push_back(refOf(device));
@@ -146,8 +154,10 @@ FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<r
           .machine = machine,
           .model = model,
           .devices = std::move(devices),
-          .mesh = meshOf(options, machine.get(), where),
-          .shardAxis = options.shard_axis};
+          .mesh = meshOf(options, machine.get(), where, ofOneRank),
+          .shardAxis = options.shard_axis,
+          .ofOneRank = ofOneRank,
+          .bucketBytes = options.bucket_bytes};
 }
 
 std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint32_t> homes,
@@ -170,9 +180,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   entry->mode = callMode();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   entry->machine = currentMachine();
-  if (options.shard_axis && std::ranges::none_of(entry->types, [&](const TensorType &t) { return t.rank() > *options.shard_axis; }))
-    fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*options.shard_axis) + ", which no argument has", toLoc(where), "jit",
-                "shard_axis counts dimensions from the first, 0");
+  checkShardAxis(options, entry->types, where);
   (void)modelFor(options, entry->machine.get(), where); // throws where the machine lacks one of them
   const double start = runtime::nowSeconds();
   TraceRecorder recorder;

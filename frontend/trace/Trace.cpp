@@ -135,6 +135,18 @@ void TraceRecorder::Impl::cutValues(const std::string &mesh, std::optional<int> 
   }
 }
 
+/// All Variables are states of the rank whose program it is.
+void TraceRecorder::Impl::holdStates() {
+  const auto ranks = builder.getStringAttr(graph::kRanks);
+  func->setAttr(graph::kRankProgramAttr, builder.getUnitAttr());
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (func.getArgAttr(i, graph::kStateAttr))
+      func.setArgAttr(i, graph::kHomeAttr, ranks);
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (func.getResultAttr(i, graph::kStateAttr))
+      func.setResultAttr(i, graph::kHomeAttr, ranks);
+}
+
 /// Variables on the very accelerators of the mesh are states of the ranks.
 std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &options,
                                                          std::map<std::string, std::shared_ptr<VariableImpl>> &parts) {
@@ -262,6 +274,8 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
   compile.keepSubnormals = options.keepSubnormals;
   compile.memoryBudget = options.memoryBudget;
   compile.autocast = options.autocast;
+  compile.bucketBytes = options.bucketBytes;
+  compile.scheduleOnly = options.ofOneRank;
   compile.machine = options.model;
   compile.devices = options.devices;
   if (options.model)
@@ -308,7 +322,9 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   impl.cutValues(options.mesh, options.shardAxis);
   std::map<std::string, std::shared_ptr<VariableImpl>> parts;
   std::vector<SpreadUse> spread;
-  if (options.compile)
+  if (options.ofOneRank)
+    impl.holdStates();
+  else if (options.compile)
     spread = impl.spreadStates(options, parts);
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
@@ -318,13 +334,17 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     return traced;
 
   for (const Impl::State &state : impl.states)
-    if (state.home)
+    if (state.home && !options.ofOneRank)
       checkMachine(*state.variable->value.impl(), options.machine, {}, options.name.c_str());
   codegen::CompileOptions compile = compileOptionsOf(options);
   codegen::CompileReport report;
   compile.report = &report;
   compile.decisions = &traced.decisions;
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
+  if (options.ofOneRank) {
+    traced.schedule = std::move(compiled.schedule);
+    return traced;
+  }
   traced.kernelsCompiled = report.numCompiled, traced.kernelsCached = report.numCached;
   auto variables = variablesOf(compiled.schedule, [&](const std::string &name) {
     if (const auto part = parts.find(name); part != parts.end())

@@ -9,6 +9,7 @@
 
 #include "tressel/runtime/Decision.h"
 #include "tressel/runtime/MemoryBudget.h"
+#include "tressel/runtime/Schedule.h"
 
 #include <functional>
 #include <map>
@@ -36,6 +37,7 @@ struct Traced {
   std::string text; ///< the graph, without locations; only where asked for
   int kernelsCompiled = 0, kernelsCached = 0;
   runtime::Decisions decisions; ///< of the passes
+  std::optional<runtime::Schedule> schedule; ///< of one rank, where that was asked for; then there is no function
 };
 
 struct FinishOptions {
@@ -52,6 +54,8 @@ struct FinishOptions {
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::string mesh = {};                        ///< of those, as graph::kMeshAttr; empty: none
   std::optional<int> shardAxis = {};            ///< of the inputs that have it, cut along the first axis of the mesh
+  bool ofOneRank = false; ///< make the schedule of one of the mesh's ranks, with all Variables on it, and no code
+  int64_t bucketBytes = 25 << 20;                                                   ///< JitOptions::bucket_bytes
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

@@ -24,8 +24,9 @@ namespace {
 /// A device sends one copy at a time, each with its latency: of little, the fewest copies win.
 class LowerCollectives : public impl::LowerCollectivesBase<LowerCollectives> {
 public:
-  LowerCollectives(const runtime::MachineModel *machine, std::vector<runtime::DeviceRef> devices, Decisions *decisions)
-      : machine(machine), devices(std::move(devices)), decisions(decisions) {}
+  LowerCollectives(const LowerCollectivesOptions &options, const runtime::MachineModel *machine,
+                   std::vector<runtime::DeviceRef> devices, Decisions *decisions)
+      : LowerCollectivesBase(options), machine(machine), devices(std::move(devices)), decisions(decisions) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> main = findMain(getOperation());
@@ -97,7 +98,9 @@ private:
   /// The last bucket hides behind nothing: of little in all, some four, as long as each takes much longer than a
   /// latency.
   int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads) const {
-    constexpr int64_t kBuckets = 4;
+    constexpr int64_t kBuckets = 4, kAll = int64_t(1) << 62;
+    if (bucketBytes >= kAll)
+      return bucketBytes;
     constexpr double kLatencies = 16;
     int64_t all = 0;
     for (auto reduce : block.getOps<graph::AllReduceOp>())
@@ -360,9 +363,10 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createLowerCollectives(const runtime::MachineModel *machine,
+std::unique_ptr<Pass> createLowerCollectives(const LowerCollectivesOptions &options,
+                                             const runtime::MachineModel *machine,
                                              std::vector<runtime::DeviceRef> devices, Decisions *decisions) {
-  return std::make_unique<LowerCollectives>(machine, std::move(devices), decisions);
+  return std::make_unique<LowerCollectives>(options, machine, std::move(devices), decisions);
 }
 
 } // namespace tressel::passes

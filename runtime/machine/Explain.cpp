@@ -121,8 +121,9 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   e.decisions = std::move(decisions);
   const Timeline &t = e.timeline;
   const double step = static_cast<double>(t.end);
-  const auto compute = static_cast<double>(simulate(s, machine, {.transferTime = false}).end),
-             transfer = static_cast<double>(simulate(s, machine, {.computeTime = false}).end);
+  e.computeTime = simulate(s, machine, {.transferTime = false}).end;
+  e.transferTime = simulate(s, machine, {.computeTime = false}).end;
+  const auto compute = static_cast<double>(e.computeTime), transfer = static_cast<double>(e.transferTime);
   const bool moves = std::ranges::any_of(t.spans, [&](const Span &span) {
     return span.kind == SpanKind::Collective ||
            (span.kind == SpanKind::Copy && t.resources[span.resource].kind != StreamKind::Compute &&

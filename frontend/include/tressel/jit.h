@@ -47,6 +47,10 @@ struct JitOptions {
   std::vector<MeshAxis> mesh = {};
   /// The dimension of every argument (that has it) that is cut along the mesh's first axis: 0 splits the batch. Sizes need not divide.
   std::optional<int> shard_axis = {};
+  /// Gradients that the ranks add up are exchanged in pieces of at most so many bytes (`bucket_cap_mb` elsewhere),
+  /// beside what is still computed; fewer bytes where that makes fewer than four. At least 1 << 62: in one piece, once
+  /// the last one is there.
+  int64_t bucket_bytes = 25 << 20;
   bool deterministic = false; ///< results depend neither on the number of threads, nor on what was measured on this
                               ///< machine, nor on what is fused (docs/numbers.md)
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
@@ -91,11 +95,19 @@ struct Prediction {
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with copies taking no time, T_m with computation taking none;
   /// nothing where there are no copies or no computation.
   std::optional<double> overlap;
+  double compute_seconds = 0;                         ///< T_c
+  double transfer_seconds = 0;                        ///< T_m
   int64_t peak_bytes = 0, peak_lower_bound_bytes = 0; ///< of scratch memory, on all devices together
   std::string text;    ///< for people: what runs where, what bounds the step, what would help, and why all is where it is
   std::string drawing; ///< the timeline, a line per engine, 100 columns
 };
 std::ostream &operator<<(std::ostream &out, const Prediction &prediction); ///< the text
+
+/// The ranks of a program that each runs in a process of its own, on an accelerator of its own.
+struct RankOptions {
+  std::vector<MeshAxis> mesh;          ///< of any size: none of these devices has to be there
+  std::optional<int> shard_axis = {0}; ///< as JitOptions::shard_axis: the inputs' types are those of the whole batch
+};
 
 struct ExportOptions {
   std::vector<TensorSpec> inputs;        ///< those without a name are arg0, arg1, ...; no two have one name
@@ -235,6 +247,8 @@ public:
   JitStats stats() const;
   const std::string &name() const;
   Prediction explain(const std::source_location &where) const;
+  Prediction explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs, std::span<const uint64_t> words,
+                          TraceBody &body, const std::source_location &where) const;
   void drawPlan(const std::string &path, const std::source_location &where) const;
   /// Drops the programs of all functions of the process.
   static void clearAll();
@@ -354,6 +368,19 @@ public:
   /// What the program that was compiled or called last will do: nothing is run. Throws Error if there is none yet.
   Prediction explain(std::source_location where = std::source_location::current()) const {
     return have(where).explain(where);
+  }
+  /// What one of many ranks will do, by the machine of use_machine: the rank's accelerator is its first, and the way to
+  /// the next one stands for that between ranks. `types` as for compile(), of the whole inputs, whose dimension
+  /// shard_axis the ranks divide. The program of a rank is made, proved and predicted, in the same time for any number
+  /// of them; nothing is run (docs/parallel.md). Throws Error for a mesh that cannot be.
+  Prediction explain_ranks(const RankOptions &ranks, const std::vector<TensorSpec> &types,
+                           std::source_location where = std::source_location::current()) const {
+    detail::JitCore &core = have(where);
+    std::tuple<P...> defaults;
+    detail::CallArgs args;
+    detail::visitTree(defaults, args);
+    Body body(*fn_, defaults);
+    return core.explainRanks(ranks, types, args.words(), body, where);
   }
   /// Draws it: FILE.html, FILE.svg, FILE.json for Perfetto, or FILE.dot. Throws Error.
   void draw_plan(const std::string &path, std::source_location where = std::source_location::current()) const {

@@ -33,6 +33,7 @@ struct Explanation {
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with transfers taking no time, T_m with computation taking none.
   /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
   std::optional<double> overlap;
+  Picoseconds computeTime = 0, transferTime = 0; ///< T_c, T_m
   /// Of graphs that accelerators take (DeviceGraphs.h), and the host's time to issue their commands one by one.
   struct Graph {
     uint32_t kernels = 0, copies = 0, fills = 0, edges = 0;
