@@ -1,11 +1,12 @@
-// Rows of steps of training over the accelerators of simulated machines, in virtual time: `parallel-bench ROW`.
+// Rows of steps of training over many accelerators, by machines' figures alone: `parallel-bench ROW`.
 #include "Bench.h"
 #include "Models.h"
-#include "Values.h"
 #include "docs/examples/text_models.h"
 
 #include <tressel/tressel.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
@@ -13,73 +14,174 @@ using namespace tressel;
 
 namespace {
 
-struct Step {
-  double seconds = 0;
-  Prediction plan;
+/// What is trained, and one accelerator's share of the batch.
+struct Workload {
+  std::function<Tensor(const Tensor &, const Tensor &)> loss;
+  nn::NamedParameters parameters;
+  std::function<void(const std::vector<Device> &)> on;
+  DType x;
+  std::vector<int64_t> xShape, yShape;
+  int64_t exchanges = 0; ///< of the whole batch's statistics, one after the other, in a step
+
+  std::vector<int64_t> whole(std::vector<int64_t> shape, int ranks) const {
+    shape[0] *= ranks;
+    return shape;
+  }
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const auto &[name, variable] : parameters)
+      sum += variable.value().type().bytes();
+    return sum;
+  }
+  /// A step of SGD with momentum.
+  auto step(const JitOptions &options) const {
+    const optim::SGD opt(parameters, {.lr = 0.1, .momentum = 0.9});
+    return jit(
+        [=, *this](Tensor images, Tensor labels) {
+          auto [value, grads] = value_and_grad([&] { return loss(images, labels); }, parameters);
+          opt.update(grads);
+          return value;
+        },
+        options);
+  }
 };
 
-/// A step of SGD with momentum; weights and momentum lie on all accelerators. Its second call, by the machine's clock.
-template <typename Net, typename Loss>
-Step stepOf(const std::string &machine, Net net, Loss loss, int ranks, const Tensor &x, const Tensor &y) {
+/// ResNet-18, 32 images of 224 x 224 an accelerator. A batch normalization asks for the mean and the variance on the
+/// way forward, and for two sums on the way back.
+Workload resnet() {
+  nn::Sequential net = bench::modelNamed("resnet18").make();
+  net.initialize({{f32, {1, 3, 224, 224}}}, 1);
+  constexpr int64_t kNorms = 20;
+  return {[=](const Tensor &x, const Tensor &y) { return softmax_cross_entropy(net(x), y); },
+          net.parameters(),
+          [=](const std::vector<Device> &devices) { net.on(devices); },
+          f32,
+          {32, 3, 224, 224},
+          {32},
+          4 * kNorms};
+}
+
+/// A decoder of 12 layers of 768, 8 texts of 512 tokens an accelerator.
+Workload transformer() {
+  TextTransformer net({.vocabulary = 256, .context = 512, .width = 768, .layers = 12, .heads = 12});
+  net.initialize({{i64, {1, 512}}}, 1);
+  return {[=](const Tensor &x, const Tensor &y) { return next_token_loss(net(x), y); },
+          net.parameters(),
+          [=](const std::vector<Device> &devices) { net.on(devices); },
+          i64,
+          {8, 512},
+          {8, 512}};
+}
+
+Shape shapeOf(const std::vector<int64_t> &extents) {
+  const std::vector<Size> sizes(extents.begin(), extents.end());
+  return Shape(std::span<const Size>(sizes));
+}
+
+/// By the clock of a machine of so many accelerators, on which the weights lie and one process runs all: the second
+/// call.
+double ran(const Workload &work, const std::string &machine, int ranks) {
   use_machine(machine, {.computes = false});
   std::vector<Device> devices;
   for (int i = 0; i < ranks; ++i)
     devices.push_back(gpu(i));
-  net.on(devices);
-  const optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  work.on(devices);
   JitOptions options{.name = "step", .devices = devices};
   options.devices.push_back(cpu());
   if (ranks > 1)
     options.shard_axis = 0;
-  const auto step = jit(
-      [=](Tensor images, Tensor labels) {
-        auto [value, grads] = value_and_grad([&] { return loss(net, images, labels); }, net.parameters());
-        opt.update(grads);
-        return value;
-      },
-      options);
+  const auto step = work.step(options);
+  const Tensor x = zeros(shapeOf(work.whole(work.xShape, ranks)), work.x),
+               y = zeros(shapeOf(work.whole(work.yShape, ranks)), i64);
   step(x, y).wait();
   const double before = machine_seconds();
   step(x, y).wait();
-  Step measured{machine_seconds() - before, step.explain()};
+  return machine_seconds() - before;
+}
+
+/// Of ranks in processes of their own.
+Prediction predicted(const Workload &work, const std::string &machine, int ranks, int64_t bucket = 25 << 20) {
+  use_machine(machine, {.computes = false});
+  const auto step = work.step({.name = "step", .bucket_bytes = bucket});
+  const Prediction p =
+      step.explain_ranks({.mesh = {{"data", ranks}}}, {{work.x, shapeOf(work.whole(work.xShape, ranks))},
+                                                       {i64, shapeOf(work.whole(work.yShape, ranks))}});
   if (std::getenv("TRESSEL_BENCH_VERBOSE"))
-    std::cerr << ranks << " accelerators: " << measured.seconds * 1e3 << " ms, planned " << measured.plan.step_seconds * 1e3 << "\n" << measured.plan.text;
-  return measured;
+    std::cerr << ranks << " ranks: " << p.step_seconds * 1e3 << " ms\n" << p.text << p.drawing;
+  return p;
 }
 
-/// ResNet-18, 32 images of 224 x 224 an accelerator.
-Step resnet(const std::string &machine, int ranks) {
-  nn::Sequential net = bench::modelNamed("resnet18").make();
-  net.initialize({{f32, {1, 3, 224, 224}}}, 1);
-  const int64_t images = 32 * ranks;
-  return stepOf(machine, net, [](const nn::Sequential &n, Tensor x, Tensor y) { return softmax_cross_entropy(n(x), y); }, ranks,
-                zeros({images, 3, 224, 224}), zeros({images}, i64));
+/// Nothing from the compiler: what gradients and statistics take between ranks whose messages go through two links of
+/// PCIe 3.0 and two of 10 Gbit/s Ethernet, if all is exchanged back to back. All ranks have their gradients' sum after
+/// each has sent, and got, 2 (n - 1) / n of them.
+double exchangeSeconds(const Workload &work, int ranks) {
+  constexpr double kLatency = 2 * 5e-6 + 2 * 25e-6, kRate = 1.25e9, kBucket = 25 << 20;
+  const auto bytes = static_cast<double>(work.bytes());
+  const double messages = 2.0 * std::bit_width(static_cast<unsigned>(ranks - 1)), share = 2.0 * (ranks - 1) / ranks;
+  return bytes * share / kRate +
+         messages * kLatency * (std::ceil(bytes / kBucket) + static_cast<double>(work.exchanges));
 }
 
-/// A decoder of 12 layers of 768, 8 texts of 512 tokens an accelerator.
-Step transformer(const std::string &machine, int ranks) {
-  TextTransformer net({.vocabulary = 256, .context = 512, .width = 768, .layers = 12, .heads = 12});
-  net.initialize({{i64, {1, 512}}}, 1);
-  const int64_t texts = 8 * ranks;
-  return stepOf(machine, net, [](const TextTransformer &n, Tensor x, Tensor y) { return next_token_loss(n(x), y); }, ranks, zeros({texts, 512}, i64),
-                zeros({texts, 512}, i64));
+double efficiency(const Workload &work, int ranks) {
+  const std::string machine = "sim:dgx-h100";
+  if (ranks <= 8)
+    return ran(work, machine, 1) / ran(work, machine, ranks);
+  return predicted(work, machine, 1).step_seconds / predicted(work, machine, ranks).step_seconds;
+}
+
+double overEthernet(const Workload &work, int ranks) {
+  const std::string machine = "sim:cluster-10gbe";
+  return predicted(work, machine, ranks).step_seconds /
+         std::max(predicted(work, machine, 1).step_seconds, exchangeSeconds(work, ranks));
+}
+
+/// What is exchanged beside computation, and what behind all of it.
+double exposed(const Workload &work, int ranks) {
+  auto beyond = [&](int64_t bucket) {
+    const Prediction p = predicted(work, "sim:dgx-h100", ranks, bucket);
+    return p.step_seconds - p.compute_seconds;
+  };
+  return beyond(25 << 20) / beyond(int64_t(1) << 62);
+}
+
+/// Of the time that it takes to make, prove and predict the program.
+double compileRatio(const Workload &work) {
+  auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, "sim:dgx-h100", ranks); }); };
+  (void)seconds(8);
+  const double few = seconds(8);
+  return seconds(1024) / few;
+}
+
+/// "sim.dp.efficiency.64.transformer": the row's number, without what stands before and behind it; 0: none.
+int ranksOf(std::string_view row, std::string_view prefix, std::string_view suffix) {
+  if (!row.starts_with(prefix) || !row.ends_with(suffix) || row.size() <= prefix.size() + suffix.size())
+    return 0;
+  const std::string number(row.substr(prefix.size(), row.size() - prefix.size() - suffix.size()));
+  const int ranks = std::atoi(number.c_str());
+  return std::to_string(ranks) == number && ranks > 1 ? ranks : 0;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   const std::string row = argc > 1 ? argv[1] : "", prefix = "sim.dp.efficiency.";
-  std::string rest = row.starts_with(prefix) ? row.substr(prefix.size()) : "";
-  const bool isText = rest.ends_with(".transformer");
-  if (isText)
-    rest.resize(rest.size() - std::string(".transformer").size());
-  const int ranks = std::atoi(rest.c_str());
-  if (ranks < 2 || std::to_string(ranks) != rest) {
-    std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer]\n";
+  std::function<double()> measure;
+  if (const int ranks = ranksOf(row, prefix, ".transformer"))
+    measure = [=] { return efficiency(transformer(), ranks); };
+  else if (const int ranks = ranksOf(row, prefix, ".10gbe"))
+    measure = [=] { return overEthernet(resnet(), ranks); };
+  else if (const int ranks = ranksOf(row, prefix, ".transformer.10gbe"))
+    measure = [=] { return overEthernet(transformer(), ranks); };
+  else if (const int ranks = ranksOf(row, prefix, ""))
+    measure = [=] { return efficiency(resnet(), ranks); };
+  else if (row == "sim.dp.exposed")
+    measure = [] { return exposed(transformer(), 8); };
+  else if (row == "compile.dp.1024-over-8")
+    measure = [work = transformer()] { return compileRatio(work); };
+  if (!measure) {
+    std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer][.10gbe] | sim.dp.exposed | "
+                 "compile.dp.1024-over-8\n";
     return 2;
   }
-  return bench::serve({{"tressel", [=] {
-                          auto step = [&](int n) { return (isText ? transformer : resnet)("sim:dgx-h100", n).seconds; };
-                          return step(1) / step(ranks);
-                        }}});
+  return bench::serve({{"tressel", measure}});
 }

@@ -86,6 +86,7 @@ NO_NUMBERS = {
     "sim": "virtual time: nothing is computed", "plan": "a plan is made and not run", "open": "a file is opened and not run",
     "memory": "the figure is a size", "trace": "ops are recorded and not run",
 }
+SCALED = (("", "ResNet-18, 32 images of 224 x 224, statistics of the whole batch,"), (".transformer", "12 layers of 768, 8 texts of 512 tokens"))
 NETWORKS = ["lenet", "mlp3", "mlp-wide", "resnet18", "mobilenet2", "lstm", "transformer", "unet"]
 HYBRIDIZED = Row("hybridize", "s", "lower", "compiled against imperative calls of LeNet, two MLPs, ResNet-18, MobileNet v2 (224 x 224), an LSTM (32 steps, 128 to 256), a "
                  "transformer layer (128 x 512) and a U-Net (128 x 128), f32, batch 1 and 64, one and two threads", {"imperative": "tressel"}, aim_on="ratio",
@@ -253,7 +254,17 @@ ROWS = [
         {"dmda": "tressel", "unannotated": "tressel"}, 1.1, rounds=1, samples=1, program="schedule-bench", computes=NO_NUMBERS["sim"]),
     *(Row(f"sim.dp.efficiency.{n}{model}", "ratio", "higher", f"virtual time of a step of training on one accelerator over that on {n} with {n} times the batch, weights and momentum on each, "
           f"{what} an accelerator; dgx-h100", {}, 0.95, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
-      for n in (2, 4, 8) for model, what in (("", "ResNet-18, 32 images of 224 x 224, statistics of the whole batch,"), (".transformer", "12 layers of 768, 8 texts of 512 tokens"))),
+      for n in (2, 4, 8) for model, what in SCALED),
+    *(Row(f"sim.dp.efficiency.{n}{model}", "ratio", "higher", f"predicted time of a step of training on one rank over that of one of {n} in processes of their own, with {n} times the batch, weights and momentum on "
+          f"each, {what} an accelerator; dgx-h100", {}, 0.95, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
+      for n in (64, 1024) for model, what in SCALED),
+    *(Row(f"sim.dp.efficiency.{n}{model}.10gbe", "ratio", "lower", f"predicted time of a step of training of one of {n} ranks over max(T1, T2): T1 the step of one alone, T2 what gradients and statistics take back to back, "
+          f"by figures that the plan has no part in, {what} an accelerator; cluster-10gbe", {}, 1.05, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
+      for n in (2, 4, 8, 64, 1024) for model, what in SCALED),
+    Row("sim.dp.exposed", "ratio", "lower", "what a step of training takes beyond its computation, gradients exchanged in buckets beside the backward pass, over the same with one exchange behind it; 12 layers of 768, 8 texts of "
+        "512 tokens an accelerator, 8 ranks; dgx-h100", {}, None, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
+    Row("compile.dp.1024-over-8", "ratio", "lower", "time to record, compile, prove and predict the program of one of 1,024 ranks over that of one of 8, the same transformer", {}, 1.1, rounds=5, samples=1,
+        program="parallel-bench", computes=NO_NUMBERS["compile"]),
     Row("sim.memory-70", "ratio", "lower", "virtual time with 70% of the memory that the step takes where there is enough, over that with enough; a step of training, "
         "results read again in the opposite order, more parameters than activations, cheap ops between products, 1024 x 1024, one accelerator of 2gpu-pcie3: "
         "geometric mean", {}, 1.1, rounds=1, samples=1, cases=4, program="schedule-bench", computes=NO_NUMBERS["sim"]),
