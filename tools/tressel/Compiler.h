@@ -62,6 +62,9 @@ struct CompileRequest {
   MemoryBudget memoryBudget;                                      ///< as in CompileOptions
   std::optional<DType> autocast;                                  ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
+  /// The axes of a mesh, "data=64", of whose ranks the program of one is made; the first cuts inputs along their first
+  /// dimension. Empty: none.
+  std::string ranks;
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus
   bool emulateGpu = false;                        ///< as CompileOptions::emulateGpu

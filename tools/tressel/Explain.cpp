@@ -7,6 +7,7 @@
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/Ranks.h"
 
 namespace tressel::tool {
 
@@ -33,6 +34,7 @@ int explainCommand(const ExplainArgs &args) {
                    {"--winograd", args.winograd},
                    {"--keep-subnormals", args.keepSubnormals},
                    {"--memory-budget", args.memoryBudget.isBound()},
+                   {"--ranks", !args.ranks.empty()},
                    {"--autocast", args.autocast.has_value()}});
     schedule = describePackage(args.model, args.function).schedule;
     if (runtime::needsGpu(schedule) && !target.hasAccelerators)
@@ -48,6 +50,10 @@ int explainCommand(const ExplainArgs &args) {
                            .explain = true};
     setMachine(request, target, args.gpus);
     request.machine = &machine;
+    if (!args.ranks.empty() && !target.hasAccelerators)
+      throw UsageError(
+          "--ranks: each has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
+    request.ranks = args.ranks;
     for (const auto &[name, size] : sizes)
       request.dims[name] = {size, size};
     CompiledModel program = compileWithProgress(request);
@@ -56,6 +62,8 @@ int explainCommand(const ExplainArgs &args) {
     schedule = std::move(program.schedule);
     decisions = std::move(program.decisions);
   }
+  if (!schedule.mesh.empty())
+    schedule = runtime::scheduleOfRank(schedule, 0);
   if (!schedule.dims.empty()) {
     dim::Values dims;
     bindSizes(schedule, sizes, dims);

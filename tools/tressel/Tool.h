@@ -141,7 +141,7 @@ struct CacheArgs {
 };
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
-  std::string model, device = "cpu", timeline, useHistory, function;
+  std::string model, device = "cpu", timeline, useHistory, function, ranks;
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, dims, libraries;

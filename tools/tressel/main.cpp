@@ -47,7 +47,9 @@ constexpr char kExplainExamples[] = R"(
 Examples:
   tressel explain model.onnx --dim batch=8           on this machine
   tressel explain model.tsl --timeline step.html     and draw it
-  tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md))";
+  tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md)
+  tressel explain model.onnx --device sim:dgx-h100 --dim batch=2048 --ranks data=64
+                                                     as one of 64 processes that share the batch (docs/parallel.md))";
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
 /// A message for what is no seed; CLI11 would let -1 become a huge one.
@@ -261,6 +263,9 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120")->expected(1);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
+  c->add_option("--ranks", a.ranks,
+                "MESH, as data=64 or data=8,model=4: predict one of so many processes, each with an accelerator of its "
+                "own; the first axis cuts the first dimension of inputs");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which count instead of the machine's figures");
   c->add_option("--timeline", a.timeline, "draw the predicted step into a file: .json (for Perfetto), .html, .svg or .dot");
