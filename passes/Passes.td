@@ -130,6 +130,9 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
     Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension with fewer elements than ranks is not cut. Equal annotations, axes that the
     mesh lacks and a mesh larger than the machine are errors at the line of what is annotated. Without a mesh, annotations are removed.
 
+    With `tressel.rank_program` on @main each rank runs a program of its own: nothing is computed once, arguments and results become the rank's parts, and
+    nothing is dealt or collected. Dimensions that the ranks do not divide stay whole; of an argument that is to be cut so that is an error.
+
     Before and after, with @main's `tressel.mesh = "data=2"` and x's `tressel.sharding = "data, -"`:
     ```mlir
     %0 = tressel.matmul %x, %w : (tensor<32x8xf32>, tensor<8x4xf32>) -> tensor<32x4xf32>
@@ -149,11 +152,12 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
 }
 
 def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
-  let summary = "write all_reduce as what ranks of one process exchange and combine";
+  let summary = "join collectives into buckets, and write them as what ranks of one process exchange";
   let description = [{
     Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Each reads all the others' values and
     combines them, or combines one part and reads the other parts' results, or the host combines them all: what the machine's latencies and rates make shortest. Before, those that come one
-    after the other with no use in between become one, so that many small ones have one latency.
+    after the other with no use in between become one, so that many small ones have one latency. Of a rank's own program (`tressel.rank_program`) the rest is left
+    to the collectives of the schedule; `all_gather` along another dimension than the first becomes one along the first.
 
     Before and after:
     ```mlir
@@ -175,7 +179,7 @@ def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
   let description = [{
     Contract: exact. Rank r is accelerator r of those that the program may use. What is dealt and collected are then values of the program; copies between
     accelerators follow with `insert-transfers`. Runs before layouts and clusters where sizes or random numbers depend on the rank, and after kernels are
-    outlined otherwise: kernels are then made once for all ranks.
+    outlined otherwise: kernels are then made once for all ranks. A rank's own program (`tressel.rank_program`) goes to the first accelerator, or to the host where there is none.
 
     Before and after, on two accelerators:
     ```mlir

@@ -4,6 +4,7 @@
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Evaluate.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
@@ -45,25 +46,29 @@ public:
         return std::nullopt;
       return parseSharding(main.getArgAttrOfType<mlir::StringAttr>(i, kShardingAttr), input.type.rank(), mesh_).sharding;
     };
-    // Symbols that stand alone first, so that expressions may come before them.
-    for (bool last : {false, true})
-      for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
-        if (!onRanks(argument, input) && !bind(argument, input, region.getParentOp(), !last))
-          return false;
     for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
       if (const auto sharding = onRanks(argument, input))
         ofRanks_[argument] = partsOf(input, *sharding, mesh_);
       else
         values_[argument] = input;
+    // Symbols that stand alone first, so that expressions may come before them. Parts have the same sizes on all ranks.
+    for (bool last : {false, true})
+      for (mlir::BlockArgument argument : block.getArguments())
+        if (!bind(argument, on(0, argument), region.getParentOp(), !last))
+          return false;
     for (mlir::Operation &op : block) {
       if (isCut && op.hasTrait<mlir::OpTrait::IsTerminator>()) {
         for (mlir::OpOperand &operand : op.getOpOperands()) {
           auto parts = ofRanks_.find(operand.get());
           const auto words = main.getResultAttrOfType<mlir::StringAttr>(operand.getOperandNumber(), kShardingAttr);
-          if ((parts != ofRanks_.end()) != (words != nullptr))
+          // A constant is on every rank.
+          const bool isThere = parts != ofRanks_.end();
+          if (isThere ? !words : words && !mlir::matchPattern(operand.get(), mlir::m_Constant()))
             return fail(&op, "returns a value of the ranks that is not to lie there, or the reverse");
-          outputs.push_back(!words ? values_.lookup(operand.get())
-                                   : joined(parts->second, parseSharding(words, parts->second[0].type.rank(), mesh_).sharding, mesh_));
+          outputs.push_back(
+              !isThere
+                  ? values_.lookup(operand.get())
+                  : joined(parts->second, parseSharding(words, parts->second[0].type.rank(), mesh_).sharding, mesh_));
         }
         return true;
       }

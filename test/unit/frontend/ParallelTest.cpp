@@ -457,4 +457,51 @@ TEST_F(Parallel, OpsCutAgainstTheGrain) {
   same([&](Tensor t) { return matmul(shard(t, "a, b"), shard(transpose(t), "b+a, -")); }, rows, both);
 }
 
+// Ranks in processes of their own: the program of one, predicted.
+TEST_F(Parallel, OneOfManyRanks) {
+  use_machine("sim:dgx-h100");
+  const nn::Sequential net = perceptron();
+  const optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  auto stepWith = [&](int64_t bucket) {
+    return jit(
+        [=](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        {.bucket_bytes = bucket});
+  };
+  const auto step = stepWith(25 << 20);
+  auto predict = [](const auto &f, int ranks, int64_t each = 64) {
+    return f.explain_ranks({.mesh = {{"data", ranks}}}, {{f32, {each * ranks, 20}}, {i64, {each * ranks}}});
+  };
+  const Prediction one = predict(step, 1), few = predict(step, 8), many = predict(step, 1024);
+  EXPECT_LT(one.step_seconds, few.step_seconds);
+  EXPECT_LT(few.step_seconds, many.step_seconds);
+  EXPECT_NEAR(few.compute_seconds, many.compute_seconds, 0.2 * few.compute_seconds);
+  EXPECT_GE(many.step_seconds, std::max(many.compute_seconds, many.transfer_seconds) * 0.999);
+  EXPECT_NE(many.text.find("all_reduce"), std::string::npos) << many.text;
+  EXPECT_NE(predict(stepWith(int64_t(1) << 62), 8).text.find("as one of"), std::string::npos);
+  EXPECT_EQ(step.stats().traces, 0u); // no program was kept
+
+  auto message = [&](auto &&call) -> std::string {
+    try {
+      call();
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message([&] {
+              step.explain_ranks({.mesh = {{"data", 7}}}, {{f32, {64, 20}}, {i64, {64}}});
+            }).find("has no equal parts for 7 ranks"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              step.explain_ranks({}, {{f32, {64, 20}}, {i64, {64}}});
+            }).find("without a mesh"),
+            std::string::npos);
+  use_machine("cpu");
+  EXPECT_NE(message([&] { predict(step, 2); }).find("the machine has none"), std::string::npos);
+}
+
 } // namespace

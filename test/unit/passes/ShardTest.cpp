@@ -78,4 +78,43 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
             << " all-reduced, " << count.uneven << " programs and axes with parts of different sizes\n";
 }
 
+// Up to where the ranks' program is one rank's, it is interpreted for all; then its schedule is proved.
+TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
+  int64_t reduced = 0, gathered = 0, commands = 0;
+  const char *meshes[] = {"data=2", "data=3", "data=2, model=2", "data=64", "x=2, y=2, z=2"};
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const runtime::MachineModel machine = runtime::machinePreset("dgx-h100");
+    test::RandomGraph random =
+        test::randomGraph(context, seed, {.maxOps = 40, .dynamicShare = 0.2, .without = {"shard"}});
+    test::cutAtRandom(*random.module, seed, meshes[seed % 5], /*hold=*/false, /*ofOneRank=*/true);
+    std::string text;
+    llvm::raw_string_ostream(text) << *random.module;
+    passes::PipelineOptions o;
+    o.providers = tools::modelProviders();
+    o.verifyEach = true;
+    if (graph::symbolsOf(*random.module).empty())
+      o.inputs = random.inputs;
+    o.seed = seed;
+    o.machine = &machine;
+    o.afterPass = [&](ModuleOp module, StringRef pass) {
+      if (pass == "shard")
+        module.walk([&](Operation *op) {
+          EXPECT_FALSE((isa<graph::DealOp, graph::CollectOp>(op)));
+          reduced += isa<graph::AllReduceOp>(op);
+          gathered += isa<graph::AllGatherOp>(op);
+        });
+      module.walk([&](sched::CollectiveOp) { commands += pass == "build-schedule"; });
+      return success();
+    };
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages << "\n" << text;
+  }
+  EXPECT_GT(reduced, 20);
+  EXPECT_GT(gathered, 50);
+  EXPECT_GT(commands, 50);
+  std::cout << reduced << " values all-reduced, " << gathered << " gathered, " << commands
+            << " collectives in schedules\n";
+}
+
 } // namespace
