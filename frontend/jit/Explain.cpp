@@ -59,5 +59,6 @@ void drawPlan(const std::string &path, const runtime::Schedule &symbolic, const 
 } // namespace detail
 
 std::ostream &operator<<(std::ostream &out, const Prediction &prediction) { return out << prediction.text; }
+std::ostream &operator<<(std::ostream &out, const ParallelComparison &comparison) { return out << comparison.text; }
 
 } // namespace tressel

@@ -1,8 +1,8 @@
 // What one does with a jitted function beside calling it: compile it ahead, look at it, take it along.
 #include "frontend/jit/Explain.h"
+#include "frontend/jit/JitImpl.h"
 #include "frontend/tensor/Fail.h"
 #include "frontend/trace/Recorder.h"
-#include "frontend/jit/JitImpl.h"
 
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/Ranks.h"
@@ -153,28 +153,48 @@ Prediction JitCore::explain(const std::source_location &where) const {
   return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions));
 }
 
-Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs,
-                                 std::span<const uint64_t> words, TraceBody &body,
-                                 const std::source_location &where) const {
-  const auto machine = currentMachine();
-  JitOptions options = impl_->options;
-  options.mesh = ranks.mesh, options.shard_axis = ranks.shard_axis, options.devices = {};
-  if (ranks.mesh.empty())
-    fail<Error>("'" + options.name + "' is to be explained for ranks without a mesh", toLoc(where), "explain_ranks",
-                "name its axes: {.mesh = {{\"data\", 64}}}");
+/// Records the function for ranks on accelerators like the first of the machine.
+static Traced traceForRanks(JitOptions options, const std::shared_ptr<runtime::Machine> &machine,
+                            std::span<const TensorSpec> inputs, TraceBody &body, int64_t compare, const char *op,
+                            const std::source_location &where) {
+  options.devices = {};
   if (!machine)
     fail<Error>("'" + options.name + "' is to be explained for ranks on accelerators, and the machine has none",
-                toLoc(where), "explain_ranks", "choose a machine that has some with use_machine");
-  const std::vector<TensorType> types = detail::typesOf(inputs, "explain_ranks", where);
+                toLoc(where), op, "choose a machine that has some with use_machine");
+  const std::vector<TensorType> types = detail::typesOf(inputs, op, where);
   checkShardAxis(options, types, where);
   TraceRecorder recorder;
   const std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
-  const runtime::MachineModel &model = machine->model();
-  Traced traced = recorder.finish(results, finishOptionsOf(options, machine, &model, where, /*ofOneRank=*/true));
-  if (!traced.schedule)
-    fail<Error>("'" + options.name + "' computes nothing", toLoc(where), "explain_ranks",
-                "let it return what it computes");
-  return predict(runtime::scheduleOfRank(*traced.schedule, 0), model, std::move(traced.decisions));
+  FinishOptions finish = finishOptionsOf(options, machine, &machine->model(), where, /*ofOneRank=*/true);
+  finish.compare = compare;
+  finish.ofOneRank = compare == 0;
+  Traced traced = recorder.finish(results, finish);
+  if (!traced.schedule && !traced.layouts)
+    fail<Error>("'" + options.name + "' computes nothing", toLoc(where), op, "let it return what it computes");
+  return traced;
+}
+
+Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs,
+                                 std::span<const uint64_t> words, TraceBody &body,
+                                 const std::source_location &where) const {
+  JitOptions options = impl_->options;
+  options.mesh = ranks.mesh, options.shard_axis = ranks.shard_axis;
+  if (ranks.mesh.empty())
+    fail<Error>("'" + options.name + "' is to be explained for ranks without a mesh", toLoc(where), "explain_ranks",
+                "name its axes: {.mesh = {{\"data\", 64}}}");
+  const auto machine = currentMachine();
+  Traced traced = traceForRanks(std::move(options), machine, inputs, body, 0, "explain_ranks", where);
+  return predict(runtime::scheduleOfRank(*traced.schedule, 0), machine->model(), std::move(traced.decisions));
+}
+
+ParallelComparison JitCore::explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
+                                            std::span<const uint64_t> words, TraceBody &body,
+                                            const std::source_location &where) const {
+  JitOptions options = impl_->options;
+  options.mesh = {{"data", ranks}}, options.shard_axis = axis;
+  const auto machine = currentMachine();
+  const Traced traced = traceForRanks(std::move(options), machine, inputs, body, ranks, "explain_parallel", where);
+  return *traced.layouts;
 }
 
 void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {

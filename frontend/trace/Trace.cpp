@@ -6,6 +6,7 @@
 #include "frontend/tensor/Machine.h"
 
 #include "codegen/Compile.h"
+#include "codegen/Layouts.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "passes/shard/Parts.h"
@@ -13,6 +14,8 @@
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Package.h"
 #include "tressel/runtime/States.h"
+
+#include <tressel/jit.h>
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -133,18 +136,6 @@ void TraceRecorder::Impl::cutValues(const std::string &mesh, std::optional<int> 
     if (!words.empty())
       func.setArgAttr(static_cast<unsigned>(i), graph::kShardingAttr, builder.getStringAttr(words));
   }
-}
-
-/// All Variables are states of the rank whose program it is.
-void TraceRecorder::Impl::holdStates() {
-  const auto ranks = builder.getStringAttr(graph::kRanks);
-  func->setAttr(graph::kRankProgramAttr, builder.getUnitAttr());
-  for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    if (func.getArgAttr(i, graph::kStateAttr))
-      func.setArgAttr(i, graph::kHomeAttr, ranks);
-  for (unsigned i = 0; i < func.getNumResults(); ++i)
-    if (func.getResultAttr(i, graph::kStateAttr))
-      func.setResultAttr(i, graph::kHomeAttr, ranks);
 }
 
 /// Variables on the very accelerators of the mesh are states of the ranks.
@@ -302,6 +293,22 @@ static std::vector<std::shared_ptr<VariableImpl>> variablesOf(const runtime::Sch
   return variables;
 }
 
+static std::shared_ptr<const ParallelComparison> comparisonOf(codegen::LayoutComparison from) {
+  auto comparison =
+      std::make_shared<ParallelComparison>(ParallelComparison{.best = from.best, .text = std::move(from.text)});
+  for (const codegen::Layout &layout : from.layouts) {
+    ParallelLayout &made = comparison->layouts.emplace_back(ParallelLayout{.name = layout.name,
+                                                                           .step_seconds = layout.stepSeconds,
+                                                                           .compute_seconds = layout.computeSeconds,
+                                                                           .transfer_seconds = layout.transferSeconds,
+                                                                           .rank_bytes = layout.rankBytes,
+                                                                           .error = layout.error});
+    for (const auto &[axis, size] : layout.mesh)
+      made.mesh.push_back({axis, static_cast<int>(size)});
+  }
+  return comparison;
+}
+
 Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOptions &options) {
   Impl &impl = *impl_;
   Traced traced;
@@ -323,8 +330,8 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   std::map<std::string, std::shared_ptr<VariableImpl>> parts;
   std::vector<SpreadUse> spread;
   if (options.ofOneRank)
-    impl.holdStates();
-  else if (options.compile)
+    codegen::makeRankProgram(*impl.module, options.mesh, {}); // inputs are cut
+  else if (options.compile && !options.compare)
     spread = impl.spreadStates(options, parts);
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
@@ -334,9 +341,13 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     return traced;
 
   for (const Impl::State &state : impl.states)
-    if (state.home && !options.ofOneRank)
+    if (state.home && !options.ofOneRank && !options.compare)
       checkMachine(*state.variable->value.impl(), options.machine, {}, options.name.c_str());
   codegen::CompileOptions compile = compileOptionsOf(options);
+  if (options.compare) {
+    traced.layouts = comparisonOf(codegen::compareLayouts(*impl.module, options.compare, {}, compile));
+    return traced;
+  }
   codegen::CompileReport report;
   compile.report = &report;
   compile.decisions = &traced.decisions;

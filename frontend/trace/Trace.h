@@ -18,6 +18,10 @@
 #include <string>
 #include <vector>
 
+namespace tressel {
+struct ParallelComparison;
+}
+
 namespace tressel::detail {
 
 /// What became of a tensor that the traced function returned.
@@ -37,6 +41,7 @@ struct Traced {
   std::string text; ///< the graph, without locations; only where asked for
   int kernelsCompiled = 0, kernelsCached = 0;
   runtime::Decisions decisions; ///< of the passes
+  std::shared_ptr<const ParallelComparison> layouts; ///< of FinishOptions::compare; then there is no function
   std::optional<runtime::Schedule> schedule; ///< of one rank, where that was asked for; then there is no function
 };
 
@@ -54,6 +59,7 @@ struct FinishOptions {
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::string mesh = {};                        ///< of those, as graph::kMeshAttr; empty: none
   std::optional<int> shardAxis = {};            ///< of the inputs that have it, cut along the first axis of the mesh
+  int64_t compare = 0;    ///< compare ways to split the program over so many accelerators; 0: do not
   bool ofOneRank = false; ///< make the schedule of one of the mesh's ranks, with all Variables on it, and no code
   int64_t bucketBytes = 25 << 20;                                                   ///< JitOptions::bucket_bytes
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions

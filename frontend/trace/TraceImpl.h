@@ -205,7 +205,6 @@ struct TraceRecorder::Impl {
   void close(const std::vector<Result> &results);
   /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
   void placeValues(size_t numOutputs);
-  void holdStates();
   /// The mesh, as graph::kMeshAttr, and how inputs and Variables are cut over it. `axis` is FinishOptions::shardAxis.
   void cutValues(const std::string &mesh, std::optional<int> axis);
   std::vector<SpreadUse> spreadStates(const FinishOptions &options,

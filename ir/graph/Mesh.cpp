@@ -18,6 +18,7 @@ void registerMeshOps(Dialect &dialect) {
   RegisteredOperationName::insert<CollectOp>(dialect);
   RegisteredOperationName::insert<AllReduceOp>(dialect);
   RegisteredOperationName::insert<AllGatherOp>(dialect);
+  RegisteredOperationName::insert<ReduceScatterOp>(dialect);
 }
 
 bool isShardAnnotation(Operation *op) {
@@ -34,7 +35,7 @@ bool isResultOnRanks(func::FuncOp main, unsigned i) {
   return home && home == kRanks;
 }
 
-bool isCollective(Operation *op) { return isa<AllReduceOp, AllGatherOp>(op); }
+bool isCollective(Operation *op) { return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op); }
 ArrayAttr axesOfCollective(Operation *op) { return op->getAttrOfType<ArrayAttr>("over"); }
 
 std::string nameOfPart(StringRef name, int64_t rank) { return (name + "@" + Twine(rank)).str(); }

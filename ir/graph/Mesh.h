@@ -49,7 +49,7 @@ inline void setOnRanks(mlir::Operation *op) {
 /// The op `shard`: its result is the operand, and is cut as its attribute `axes` says.
 bool isShardAnnotation(mlir::Operation *op);
 
-/// What ranks do together: all_reduce, all_gather. It has one operand and one result, and names axes.
+/// What ranks do together: all_reduce, all_gather, reduce_scatter. It has one operand and one result, and names axes.
 bool isCollective(mlir::Operation *op);
 mlir::ArrayAttr axesOfCollective(mlir::Operation *op);
 

@@ -57,6 +57,20 @@ def Tressel_AllReduceOp : MeshOp<"all_reduce", [SameOperandsAndResultType]> {
   let assemblyFormat = "$value `by` $by `over` $over attr-dict `:` type($value)";
 }
 
+def Tressel_ReduceScatterOp : MeshOp<"reduce_scatter"> {
+  let summary = "a rank's part of the values of all ranks along some axes, combined";
+  let description = [{
+    As all_reduce; each rank has its part of the result along dimension `dim`, in the ranks' order.
+    ```mlir
+    %part = tressel.reduce_scatter %value by "sum" along 0 over ["data"] : tensor<32x8xf32> -> tensor<16x8xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) the ranks along `over` divide dimension `dim`.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$by, I64Attr:$dim, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `by` $by `along` $dim `over` $over attr-dict `:` type($value) `->` type($result)";
+}
+
 def Tressel_AllGatherOp : MeshOp<"all_gather"> {
   let summary = "the values of all ranks along some axes, joined";
   let description = [{

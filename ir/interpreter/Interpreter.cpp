@@ -247,17 +247,29 @@ private:
           op::interp::run(*op::findOp("concat"), parts, {static_cast<int64_t>(gather.getDim())}).outputs.at(0));
       return true;
     }
-    auto reduce = llvm::cast<AllReduceOp>(op);
+    auto scatter = llvm::dyn_cast<ReduceScatterOp>(op);
+    const llvm::StringRef how = op->getAttrOfType<mlir::StringAttr>("by");
     static constexpr std::pair<llvm::StringLiteral, const char *> kOps[] = {
         {"sum", "add"},     {"prod", "mul"},       {"max", "maximum"},
         {"min", "minimum"}, {"any", "logical_or"}, {"all", "logical_and"}};
-    const auto *by = llvm::find_if(kOps, [&](const auto &pair) { return pair.first == reduce.getBy(); });
+    const auto *by = llvm::find_if(kOps, [&](const auto &pair) { return pair.first == how; });
     if (by == std::end(kOps))
       return fail(op, "combines by an unknown word");
     HostTensor combined = ofPlace(0);
     for (int64_t place = 1; place < mesh_.numAlong(*axes); ++place) {
       const HostTensor pair[] = {combined, ofPlace(place)};
       combined = op::interp::run(*op::findOp(by->second), pair, {}).outputs.at(0);
+    }
+    if (scatter) {
+      const auto d = static_cast<size_t>(scatter.getDim());
+      const int64_t ranks = mesh_.numAlong(*axes);
+      op::Sizes from(static_cast<size_t>(combined.type.rank()), 0),
+          to(combined.type.shape.begin(), combined.type.shape.end());
+      const int64_t part = to[d].number() / ranks, place = mesh_.placeOf(rank, *axes);
+      if (part * ranks != to[d].number())
+        return fail(op, "does not fit the mesh");
+      from[d] = place * part, to[d] = (place + 1) * part;
+      combined = op::interp::run(*op::findOp("slice"), {&combined, 1}, {from, to}).outputs.at(0);
     }
     results.push_back(combined);
     return true;

@@ -127,11 +127,13 @@ double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
   auto ofRank = [&](int64_t rank) {
     return DeviceRef{own.kind, static_cast<uint16_t>(std::min<int64_t>(own.index + rank, UINT16_MAX))};
   };
-  const auto kind =
-      isa<graph::AllGatherOp>(op) ? runtime::CollectiveKind::AllGather : runtime::CollectiveKind::AllReduce;
+  const auto kind = isa<graph::AllGatherOp>(op)       ? runtime::CollectiveKind::AllGather
+                    : isa<graph::ReduceScatterOp>(op) ? runtime::CollectiveKind::ReduceScatter
+                                                      : runtime::CollectiveKind::AllReduce;
+  const Value whole = kind == runtime::CollectiveKind::ReduceScatter ? op->getOperand(0) : op->getResult(0);
   double seconds = 0; // where there is no route, simulate() says so
   (void)runtime::stepsAlong(machine, own, machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1), kind,
-                            mesh->numAlong(*axes), bytesOf(op->getResult(0).getType()), &seconds);
+                            mesh->numAlong(*axes), bytesOf(whole.getType()), &seconds);
   return seconds;
 }
 

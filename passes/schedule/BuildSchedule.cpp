@@ -474,16 +474,18 @@ private:
       copy(launch.getLoc(), from, to, stream);
   }
   void emitCollective(Operation *op, Value stream) {
-    auto reduce = dyn_cast<graph::AllReduceOp>(op);
-    const auto kind = reduce ? sched::CollectiveKind::AllReduce : sched::CollectiveKind::AllGather;
-    const auto by = !reduce ? sched::Reduction::Sum
-                            : llvm::StringSwitch<sched::Reduction>(reduce.getBy())
-                                  .Case("prod", sched::Reduction::Product)
-                                  .Cases({"max", "any"}, sched::Reduction::Max)
-                                  .Cases({"min", "all"}, sched::Reduction::Min)
-                                  .Default(sched::Reduction::Sum);
+    const bool isGather = isa<graph::AllGatherOp>(op);
+    const auto kind = isGather                          ? sched::CollectiveKind::AllGather
+                      : isa<graph::ReduceScatterOp>(op) ? sched::CollectiveKind::ReduceScatter
+                                                        : sched::CollectiveKind::AllReduce;
+    const auto how = op->getAttrOfType<StringAttr>("by");
+    const auto by = llvm::StringSwitch<sched::Reduction>(how ? how.getValue() : "sum")
+                        .Case("prod", sched::Reduction::Product)
+                        .Cases({"max", "any"}, sched::Reduction::Max)
+                        .Cases({"min", "all"}, sched::Reduction::Min)
+                        .Default(sched::Reduction::Sum);
     sched::CollectiveOp::create(b, op->getLoc(), b.getType<sched::EventType>(), kind, by, 0,
-                                (reduce ? "reduce." : "gather.") + std::to_string(numCollectives++),
+                                (isGather ? "gather." : "reduce.") + std::to_string(numCollectives++),
                                 groups[graph::axesOfCollective(op)], bufferOf(op->getOperand(0)),
                                 bufferOf(op->getResult(0)), stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
   }

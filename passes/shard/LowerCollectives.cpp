@@ -43,6 +43,9 @@ public:
       if (auto gather = dyn_cast<graph::AllGatherOp>(op)) {
         if (failed(ofOneRank ? bringForward(gather, *mesh) : lower(gather, *mesh)))
           return signalPassFailure();
+      } else if (auto scatter = dyn_cast<graph::ReduceScatterOp>(op)) {
+        if (failed(lower(scatter, *mesh, ofOneRank)))
+          return signalPassFailure();
       } else if (auto reduce = dyn_cast<graph::AllReduceOp>(op); reduce && !ofOneRank) {
         if (failed(lower(reduce, *mesh)))
           return signalPassFailure();
@@ -64,7 +67,8 @@ private:
   void bucket(Block &block, const graph::Mesh &mesh) {
     llvm::DenseSet<Operation *> leads; // to another collective
     for (Operation &op : llvm::reverse(block))
-      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return isa<graph::AllReduceOp>(user) || leads.contains(user); }))
+      if (llvm::any_of(op.getUsers(),
+                       [&](Operation *user) { return graph::isCollective(user) || leads.contains(user); }))
         leads.insert(&op);
     const int64_t mostBytes = bytesOfBucket(block, leads);
     constexpr int64_t kLittle = 64 * 1024;
@@ -211,6 +215,54 @@ private:
                                                        static_cast<unsigned>(gather.getDim()), true));
     gather.erase();
     ++numLowered;
+    return success();
+  }
+
+  /// Each rank reads the others' terms of its part, and combines them. A collective of processes takes parts that lie
+  /// behind each other.
+  LogicalResult lower(graph::ReduceScatterOp scatter, const graph::Mesh &mesh, bool ofOneRank) {
+    FailureOr<SmallVector<unsigned>> axes = graph::axesOf(scatter, scatter.getOver(), mesh);
+    const std::optional<op::Combine> how = parseCombine(scatter.getBy());
+    if (failed(axes))
+      return failure();
+    if (!how)
+      return scatter.emitOpError("combines by \"")
+             << scatter.getBy() << "\", which is none of sum, prod, max, min, any, all";
+    const auto d = static_cast<unsigned>(scatter.getDim());
+    if (ofOneRank && d == 0)
+      return success();
+    OpBuilder b(scatter);
+    PartBuilder parts(b, scatter.getLoc(), mesh);
+    const int64_t ranks = mesh.numAlong(*axes);
+    const Shape whole = graph::fromMlir(scatter.getValue().getType()).shape,
+                part = graph::fromMlir(scatter.getType()).shape;
+    Value made;
+    if (!ofOneRank) {
+      SmallVector<Value> blocks;
+      for (int64_t i = 0; i < ranks; ++i)
+        blocks.push_back(parts.slice(scatter.getValue(), d, part[static_cast<int>(d)] * i, part[static_cast<int>(d)],
+                                     /*onRanks=*/true));
+      made = parts.combine(parts.exchange(blocks, *axes), *how, true);
+    } else {
+      op::Sizes apart(whole.begin(), whole.end()), together(part.begin(), part.end());
+      apart[d] = part[static_cast<int>(d)];
+      apart.insert(apart.begin() + d, ranks);
+      op::Ints order{static_cast<int64_t>(d)};
+      for (int64_t i = 0; i < std::ssize(apart); ++i)
+        if (i != static_cast<int64_t>(d))
+          order.push_back(i);
+      together[0] = together[0] * ranks;
+      const Value stacked = parts.make(
+          "reshape", parts.make("transpose", parts.make("reshape", scatter.getValue(), {apart}, true), {order}, true),
+          {together}, true);
+      auto first = graph::ReduceScatterOp::create(b, scatter.getLoc(), scatter.getType(), stacked, scatter.getBy(), 0,
+                                                  scatter.getOver());
+      graph::setOnRanks(first);
+      made = first;
+    }
+    numLowered += ofOneRank ? 0 : 1;
+    scatter.getResult().replaceAllUsesWith(made);
+    scatter.erase();
     return success();
   }
 

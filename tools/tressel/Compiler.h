@@ -65,6 +65,8 @@ struct CompileRequest {
   /// The axes of a mesh, "data=64", of whose ranks the program of one is made; the first cuts inputs along their first
   /// dimension. Empty: none.
   std::string ranks;
+  int64_t compare =
+      0; ///< compare ways to split the program over so many accelerators instead (codegen::compareLayouts); 0: do not
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus
   bool emulateGpu = false;                        ///< as CompileOptions::emulateGpu
@@ -89,6 +91,7 @@ struct CompiledModel {
   std::vector<runtime::GpuCode> gpu;
   runtime::KernelLookup kernels; ///< as CompiledProgram::kernels
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
+  std::string comparison;          ///< LayoutComparison::text, where that was asked for; then there is no program
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numFailed = 0, numGpuKernels = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain

@@ -3,13 +3,13 @@
 
 #include "codegen/Bisect.h"
 #include "codegen/Compile.h"
+#include "codegen/Layouts.h"
 #include "codegen/Link.h"
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/stablehlo/Import.h"
 #include "ir/graph/Draw.h"
 #include "ir/graph/Graph.h"
-#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Num.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -277,33 +277,6 @@ void checkKind(const std::string &path) {
     throw InputError(path + ": neither .onnx, .mlir nor .tsl");
 }
 
-/// Of inputs that say nothing else the first dimension is cut along the first axis. States lie on the ranks'
-/// accelerators.
-void cutForRanks(mlir::ModuleOp module, const std::string &mesh) {
-  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main)
-    return;
-  mlir::Builder b(module.getContext());
-  main->setAttr(graph::kMeshAttr, b.getStringAttr(mesh));
-  main->setAttr(graph::kRankProgramAttr, b.getUnitAttr());
-  const std::string axis = llvm::StringRef(mesh).split('=').first.trim().str();
-  const auto ranks = b.getStringAttr(graph::kRanks);
-  for (unsigned i = 0; i < main.getNumResults(); ++i)
-    if (main.getResultAttr(i, graph::kStateAttr))
-      main.setResultAttr(i, graph::kHomeAttr, ranks);
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    if (main.getArgAttr(i, graph::kStateAttr))
-      main.setArgAttr(i, graph::kHomeAttr, ranks);
-    const auto rank = llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]).getRank();
-    if (main.getArgAttr(i, graph::kStateAttr) || main.getArgAttr(i, graph::kShardingAttr) || rank == 0)
-      continue;
-    std::string words = axis;
-    for (int64_t d = 1; d < rank; ++d)
-      words += ", -";
-    main.setArgAttr(i, graph::kShardingAttr, b.getStringAttr(words));
-  }
-}
-
 class Library : public CompilerLibrary {
 public:
   std::string checkDisabledPasses(const std::vector<std::string> &names) override {
@@ -334,7 +307,7 @@ public:
       module->walk([&](mlir::Operation *op) { op->setLoc(mlir::UnknownLoc::get(context.get())); });
 
     if (!request.ranks.empty())
-      cutForRanks(*module, request.ranks);
+      codegen::makeRankProgram(*module, request.ranks, /*dimension=*/0);
     codegen::CompileReport report;
     codegen::CompileOptions options;
     options.cpu = request.cpu;
@@ -362,6 +335,10 @@ public:
     options.progress = request.progress;
     if (!request.useCache)
       options.cache = nullptr;
+    if (request.compare > 0) {
+      program.comparison = codegen::compareLayouts(*module, request.compare, /*dimension=*/0, options).text;
+      return program;
+    }
     codegen::CompiledProgram compiled = codegen::compile(*module, options);
     program.schedule = std::move(compiled.schedule);
     program.image = std::move(compiled.image);

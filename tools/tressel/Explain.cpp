@@ -35,6 +35,7 @@ int explainCommand(const ExplainArgs &args) {
                    {"--keep-subnormals", args.keepSubnormals},
                    {"--memory-budget", args.memoryBudget.isBound()},
                    {"--ranks", !args.ranks.empty()},
+                   {"--parallel", args.parallel > 0},
                    {"--autocast", args.autocast.has_value()}});
     schedule = describePackage(args.model, args.function).schedule;
     if (runtime::needsGpu(schedule) && !target.hasAccelerators)
@@ -50,15 +51,28 @@ int explainCommand(const ExplainArgs &args) {
                            .explain = true};
     setMachine(request, target, args.gpus);
     request.machine = &machine;
-    if (!args.ranks.empty() && !target.hasAccelerators)
+    if (const char *option = !args.ranks.empty() ? "--ranks"
+                             : args.parallel > 0 ? "--parallel"
+                                                 : nullptr;
+        option && !target.hasAccelerators)
       throw UsageError(
-          "--ranks: each has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
+          std::string(option) +
+          ": each rank has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
+    if (!args.ranks.empty() && args.parallel > 0)
+      throw UsageError("--parallel compares meshes, of which --ranks is one: give one of the two");
+    if (args.parallel > 0 && (args.json || !args.timeline.empty()))
+      throw UsageError("--parallel prints a table: for --json or --timeline choose one of its layouts with --ranks");
     request.ranks = args.ranks;
+    request.compare = args.parallel;
     for (const auto &[name, size] : sizes)
       request.dims[name] = {size, size};
     CompiledModel program = compileWithProgress(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+    if (args.parallel > 0) {
+      std::fputs(program.comparison.c_str(), stdout);
+      return kOk;
+    }
     schedule = std::move(program.schedule);
     decisions = std::move(program.decisions);
   }

@@ -145,6 +145,7 @@ struct ExplainArgs {
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, dims, libraries;
+  int64_t parallel = 0;
   bool json = false, allowLibrary = false, winograd = false, keepSubnormals = false;
 };
 int explainCommand(const ExplainArgs &args);

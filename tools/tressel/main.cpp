@@ -49,7 +49,9 @@ Examples:
   tressel explain model.tsl --timeline step.html     and draw it
   tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md)
   tressel explain model.onnx --device sim:dgx-h100 --dim batch=2048 --ranks data=64
-                                                     as one of 64 processes that share the batch (docs/parallel.md))";
+                                                     as one of 64 processes that share the batch (docs/parallel.md)
+  tressel explain model.onnx --device sim:dgx-h100 --dim batch=2048 --parallel 64
+                                                     how to split it over 64 accelerators)";
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
 /// A message for what is no seed; CLI11 would let -1 become a huge one.
@@ -263,6 +265,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120")->expected(1);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
+  c->add_option("--parallel", a.parallel, "N: compare ways to split the model over N accelerators, and recommend one")
+      ->check(CLI::Range(1, 4096));
   c->add_option("--ranks", a.ranks,
                 "MESH, as data=64 or data=8,model=4: predict one of so many processes, each with an accelerator of its "
                 "own; the first axis cuts the first dimension of inputs");

@@ -109,6 +109,21 @@ struct RankOptions {
   std::optional<int> shard_axis = {0}; ///< as JitOptions::shard_axis: the inputs' types are those of the whole batch
 };
 
+/// One way to split a step over accelerators, and what one of them does then.
+struct ParallelLayout {
+  std::string name;                                                   ///< "data = 8, weights in parts"
+  std::vector<MeshAxis> mesh;                                         ///< as of RankOptions
+  double step_seconds = 0, compute_seconds = 0, transfer_seconds = 0; ///< as of Prediction
+  int64_t rank_bytes = 0; ///< of its memory: weights and what else stays, and the most that the step has there at once
+  std::string error;      ///< why it cannot be; then all figures are 0
+};
+struct ParallelComparison {
+  std::vector<ParallelLayout> layouts; ///< the first is one accelerator alone
+  std::optional<size_t> best;          ///< the fastest that can be
+  std::string text;                    ///< a table, and the reason of the choice
+};
+std::ostream &operator<<(std::ostream &out, const ParallelComparison &comparison); ///< the text
+
 struct ExportOptions {
   std::vector<TensorSpec> inputs;        ///< those without a name are arg0, arg1, ...; no two have one name
   std::vector<std::string> outputs = {}; ///< names, all different; empty: out0, out1, ...
@@ -247,6 +262,9 @@ public:
   JitStats stats() const;
   const std::string &name() const;
   Prediction explain(const std::source_location &where) const;
+  ParallelComparison explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
+                                     std::span<const uint64_t> words, TraceBody &body,
+                                     const std::source_location &where) const;
   Prediction explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs, std::span<const uint64_t> words,
                           TraceBody &body, const std::source_location &where) const;
   void drawPlan(const std::string &path, const std::source_location &where) const;
@@ -381,6 +399,19 @@ public:
     detail::visitTree(defaults, args);
     Body body(*fn_, defaults);
     return core.explainRanks(ranks, types, args.words(), body, where);
+  }
+  /// Ways to split the step over so many accelerators, each in a process of its own, compared by explain_ranks: all
+  /// with their share of the batch; also with optimizer states, or all Variables, in parts; and where Variable::shard()
+  /// names further axes, these with each number that is a power of two. `types` are those of the whole batch, cut along
+  /// `axis`. Throws Error.
+  ParallelComparison explain_parallel(int ranks, const std::vector<TensorSpec> &types, int axis = 0,
+                                      std::source_location where = std::source_location::current()) const {
+    detail::JitCore &core = have(where);
+    std::tuple<P...> defaults;
+    detail::CallArgs args;
+    detail::visitTree(defaults, args);
+    Body body(*fn_, defaults);
+    return core.explainParallel(ranks, axis, types, args.words(), body, where);
   }
   /// Draws it: FILE.html, FILE.svg, FILE.json for Perfetto, or FILE.dot. Throws Error.
   void draw_plan(const std::string &path, std::source_location where = std::source_location::current()) const {

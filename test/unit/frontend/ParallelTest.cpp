@@ -504,4 +504,58 @@ TEST_F(Parallel, OneOfManyRanks) {
   EXPECT_NE(message([&] { predict(step, 2); }).find("the machine has none"), std::string::npos);
 }
 
+TEST_F(Parallel, LayoutsAreCompared) {
+  use_machine("sim:dgx-h100");
+  const nn::Dense wide(4096, relu), narrow(10);
+  const nn::Sequential net{wide, narrow};
+  net.initialize({{f32, {1, 256}}}, 1);
+  const optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  const auto step = jit([=](Tensor x, Tensor label) {
+    auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+    opt.update(grads);
+    return loss;
+  });
+  const std::vector<TensorSpec> types{{f32, {8192, 256}}, {i64, {8192}}};
+  const ParallelComparison plain = step.explain_parallel(8, types);
+  std::map<std::string, ParallelLayout> named;
+  for (const ParallelLayout &layout : plain.layouts) {
+    EXPECT_EQ(layout.error, "") << layout.name;
+    named[layout.name] = layout;
+  }
+  ASSERT_EQ(named.size(), 4u) << plain.text;
+  const ParallelLayout &alone = named.at("one accelerator"), &data = named.at("data = 8"),
+                       &updates = named.at("data = 8, optimizer in parts"),
+                       &all = named.at("data = 8, weights in parts");
+  EXPECT_LT(data.step_seconds, alone.step_seconds);
+  EXPECT_LT(data.rank_bytes, alone.rank_bytes);
+  // Momentum in parts, then the weights too.
+  const int64_t weights = 4 * 256 * 4096;
+  EXPECT_NEAR(static_cast<double>(data.rank_bytes - updates.rank_bytes), static_cast<double>(weights * 7 / 8),
+              0.25 * static_cast<double>(weights));
+  EXPECT_LT(all.rank_bytes, data.rank_bytes); // gathered where they are used, the weights of two layers are most of the step
+  EXPECT_EQ(data.mesh.size(), 1u);
+  EXPECT_EQ(data.mesh[0].size, 8);
+  ASSERT_TRUE(plain.best);
+  for (const ParallelLayout &layout : plain.layouts)
+    EXPECT_GE(layout.step_seconds, plain.layouts[*plain.best].step_seconds);
+  EXPECT_NE(plain.text.find("recommended: " + plain.layouts[*plain.best].name), std::string::npos) << plain.text;
+
+  for (const auto &[name, variable] : net.parameters()) // within the layers
+    if (name == "0.weight")
+      variable.shard("-, model");
+    else if (name == "1.weight")
+      variable.shard("model, -");
+  const ParallelComparison within = step.explain_parallel(8, types);
+  ASSERT_EQ(within.layouts.size(), 7u) << within.text;
+  const ParallelLayout &model = within.layouts.back();
+  EXPECT_EQ(model.name, "data = 1, model = 8");
+  EXPECT_EQ(model.error, "");
+  EXPECT_LT(model.rank_bytes, named.at("one accelerator").rank_bytes);
+
+  const ParallelComparison odd = step.explain_parallel(7, types); // 8192 is no multiple of 7
+  ASSERT_TRUE(odd.best);
+  EXPECT_EQ(odd.layouts[*odd.best].name, "one accelerator");
+  EXPECT_NE(odd.text.find("has no equal parts for 7 ranks"), std::string::npos) << odd.text;
+}
+
 } // namespace

@@ -80,7 +80,7 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
 
 // Up to where the ranks' program is one rank's, it is interpreted for all; then its schedule is proved.
 TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
-  int64_t reduced = 0, gathered = 0, commands = 0;
+  int64_t reduced = 0, gathered = 0, scattered = 0, commands = 0;
   const char *meshes[] = {"data=2", "data=3", "data=2, model=2", "data=64", "x=2, y=2, z=2"};
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -103,6 +103,7 @@ TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
           EXPECT_FALSE((isa<graph::DealOp, graph::CollectOp>(op)));
           reduced += isa<graph::AllReduceOp>(op);
           gathered += isa<graph::AllGatherOp>(op);
+          scattered += isa<graph::ReduceScatterOp>(op);
         });
       module.walk([&](sched::CollectiveOp) { commands += pass == "build-schedule"; });
       return success();
@@ -112,8 +113,9 @@ TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
   }
   EXPECT_GT(reduced, 20);
   EXPECT_GT(gathered, 50);
+  EXPECT_GT(scattered, 0);
   EXPECT_GT(commands, 50);
-  std::cout << reduced << " values all-reduced, " << gathered << " gathered, " << commands
+  std::cout << reduced << " values all-reduced, " << gathered << " gathered, " << scattered << " in parts, " << commands
             << " collectives in schedules\n";
 }
 
