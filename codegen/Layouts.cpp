@@ -201,9 +201,10 @@ LayoutComparison compareLayouts(ModuleOp module, int64_t ranks, std::optional<in
     auto main = copy->lookupSymbol<func::FuncOp>("main");
     main->setAttr(graph::kMeshAttr, StringAttr::get(main.getContext(), meshText));
     Layout layout{.name = name, .mesh = axes};
-    const FailureOr<graph::Mesh> mesh = graph::meshOf(main);
-    if (failed(mesh))
-      layout.error = "the mesh " + meshText + " has an axis of no size from 1 to 4096";
+    const FailureOr<graph::Mesh> mesh = [&] {
+      ScopedDiagnosticHandler handler(main.getContext(), [&](Diagnostic &diagnostic) { layout.error = "it " + diagnostic.str(); });
+      return graph::meshOf(main);
+    }();
     if (layout.error.empty()) {
       for (unsigned i = 0; i < main.getNumArguments(); ++i)
         if (auto words = main.getArgAttrOfType<StringAttr>(i, graph::kShardingAttr); words && !words.getValue().trim().empty())
