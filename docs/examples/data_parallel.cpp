@@ -47,6 +47,41 @@ struct Training {
 Tensor images(int64_t batch, uint64_t seed) { return rng::normal({batch, kIn}, seed); }
 Tensor labels(const Tensor &x) { return argmax(slice(x, {0, 0}, {x.shape()[0], kClasses}), 1); } // something to learn
 
+/// A rank of many, each a process of its own, and how large a batch has to be for the exchange of gradients to hide
+/// behind it.
+void printManyRanks() {
+  auto predicted = [](const std::string &machine, int ranks, int64_t each) {
+    use_machine(machine, {.computes = false});
+    const auto step = Training().step({.name = "step"});
+    return step.explain_ranks({.mesh = {{"data", ranks}}}, {{f32, {each * ranks, kIn}}, {i64, {each * ranks}}});
+  };
+  std::cout << "\n4. Many accelerators, each with 4096 images, weights on all: predicted step in ms, and the share of "
+               "one's speed that each keeps\n"
+            << "   accelerators   NVLink (dgx-h100)   10 Gbit/s Ethernet (cluster-10gbe)\n";
+  const double alone = predicted("sim:dgx-h100", 1, 4096).step_seconds,
+               apart = predicted("sim:cluster-10gbe", 1, 4096).step_seconds;
+  for (int ranks : {1, 2, 8, 64, 1024}) {
+    const double near = predicted("sim:dgx-h100", ranks, 4096).step_seconds,
+                 far = predicted("sim:cluster-10gbe", ranks, 4096).step_seconds;
+    std::cout << "   " << std::setw(12) << ranks << std::setprecision(3) << std::setw(11) << near * 1e3 << std::setw(8)
+              << alone / near << std::setw(16) << far * 1e3 << std::setw(8) << apart / far << "\n";
+  }
+  int64_t images =
+      1024; // of a batch this large the step of one of 8 takes as long as that of one alone, but for a twentieth
+  constexpr int64_t kMost = 1 << 19;
+  auto hides = [&] {
+    return predicted("sim:cluster-10gbe", 8, images).step_seconds <=
+           1.05 * predicted("sim:cluster-10gbe", 1, images).step_seconds;
+  };
+  while (images < kMost && !hides())
+    images *= 2;
+  std::cout << "   On 8 over Ethernet the exchange hides behind computation from " << images
+            << " images an accelerator on (95% of one's speed)\n\n";
+  use_machine("sim:dgx-h100", {.computes = false});
+  std::cout << "5. Ways to split 8192 images over 8 accelerators\n\n"
+            << Training().step({.name = "step"}).explain_parallel(8, {{f32, {8192, kIn}}, {i64, {8192}}});
+}
+
 /// The commands of a step as the compiler has dumped them (docs/debugging.md), without the line of each.
 void printStep(const std::filesystem::path &folder) {
   std::ifstream file(folder / "schedule.mlir");
@@ -109,6 +144,7 @@ int main(int argc, char **argv) try {
                "reads and writes, its queue, and what of other queues it waits for\n\n";
   dump(step, "data-parallel", zeros({64, kIn}), zeros({64}, i64));
   printStep("data-parallel");
+  printManyRanks();
   return largest <= 1e-4f ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "data_parallel: " << e.what() << "\n";

@@ -202,7 +202,15 @@ private:
       return true;
     }
     std::vector<Tensors> all;
+    // What the ranks of a group get alike is computed for the first of them.
+    const auto alike = llvm::isa<AllReduceOp, AllGatherOp>(op)
+                           ? axesOf(op, axesOfCollective(op), mesh_)
+                           : llvm::FailureOr<llvm::SmallVector<unsigned>>(llvm::failure());
     for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (const int64_t first = succeeded(alike) ? mesh_.rankAt(0, *alike, rank) : rank; first < rank) {
+        all.push_back(all[static_cast<size_t>(first)]);
+        continue;
+      }
       const dim::Values whole = dims_;
       runtime::bindRank(dims_, mesh_.axes, rank);
       Tensors operands, results;
