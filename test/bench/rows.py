@@ -263,6 +263,10 @@ ROWS = [
       for n in (2, 4, 8, 64, 1024) for model, what in SCALED),
     Row("sim.dp.exposed", "ratio", "lower", "what a step of training takes beyond its computation, gradients exchanged in buckets beside the backward pass, over the same with one exchange behind it; 12 layers of 768, 8 texts of "
         "512 tokens an accelerator, 8 ranks; dgx-h100", {}, None, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
+    *(Row(name, "schedules", better, what + ", of small schedules with mistakes that seeds choose, judged by all interleavings of their commands over bytes (InterleavingJudge.h), in code that shares nothing with the verifier", {}, aim,
+          rounds=1, samples=1, program="adversarial-schedules", computes=NO_NUMBERS["plan"])
+      for name, better, what, aim in (("mutation.adversarial", "higher", "judged", 10000), ("verify.unsafe-accepted", "lower", "unsafe and accepted by the verifier", 0),
+                                      ("verify.safe-refused", "lower", "safe and refused by the verifier", 0))),
     Row("compile.dp.1024-over-8", "ratio", "lower", "time to record, compile, prove and predict the program of one of 1,024 ranks over that of one of 8, the same transformer", {}, 1.1, rounds=5, samples=1,
         program="parallel-bench", computes=NO_NUMBERS["compile"]),
     Row("sim.memory-70", "ratio", "lower", "virtual time with 70% of the memory that the step takes where there is enough, over that with enough; a step of training, "
