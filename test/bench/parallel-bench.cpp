@@ -5,6 +5,7 @@
 
 #include <tressel/tressel.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -144,6 +145,29 @@ double exposed(const Workload &work, int ranks) {
   return beyond(25 << 20) / beyond(int64_t(1) << 62);
 }
 
+/// Products of attention and of the layers behind it are cut by columns, then by rows, over 4 ranks: what they exchange
+/// against what they compute.
+double overlapWithinLayers() {
+  const Workload work = transformer();
+  auto isOne = [](const std::string &name, std::initializer_list<const char *> parts) {
+    return std::ranges::any_of(parts, [&](const char *part) { return name.find(part) != std::string::npos; });
+  };
+  for (const auto &[name, variable] : work.parameters) {
+    const bool isMatrix = name.ends_with("weight");
+    if (isOne(name, {".query.", ".key.", ".value.", ".linear1."}))
+      variable.shard(isMatrix ? "-, model" : "model");
+    else if (isMatrix && isOne(name, {".out.", ".linear2."}))
+      variable.shard("model, -");
+  }
+  use_machine("sim:dgx-h100", {.computes = false});
+  const Prediction p = work.step({.name = "step"})
+                           .explain_ranks({.mesh = {{"data", 1}, {"model", 4}}},
+                                          {{work.x, shapeOf(work.xShape)}, {i64, shapeOf(work.yShape)}});
+  if (std::getenv("TRESSEL_BENCH_VERBOSE"))
+    std::cerr << p.text << p.drawing;
+  return p.overlap.value_or(0);
+}
+
 /// Of the time that it takes to make, prove and predict the program.
 double compileRatio(const Workload &work) {
   auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, "sim:dgx-h100", ranks); }); };
@@ -176,10 +200,12 @@ int main(int argc, char **argv) {
     measure = [=] { return efficiency(resnet(), ranks); };
   else if (row == "sim.dp.exposed")
     measure = [] { return exposed(transformer(), 8); };
+  else if (row == "sim.tp.overlap")
+    measure = overlapWithinLayers;
   else if (row == "compile.dp.1024-over-8")
     measure = [work = transformer()] { return compileRatio(work); };
   if (!measure) {
-    std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer][.10gbe] | sim.dp.exposed | "
+    std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer][.10gbe] | sim.dp.exposed | sim.tp.overlap | "
                  "compile.dp.1024-over-8\n";
     return 2;
   }
