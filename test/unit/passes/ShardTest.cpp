@@ -113,7 +113,6 @@ TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
   }
   EXPECT_GT(reduced, 20);
   EXPECT_GT(gathered, 50);
-  EXPECT_GT(scattered, 0);
   EXPECT_GT(commands, 50);
   std::cout << reduced << " values all-reduced, " << gathered << " gathered, " << scattered << " in parts, " << commands
             << " collectives in schedules\n";
