@@ -217,7 +217,8 @@ private:
     PartBuilder parts(b, op->getLoc(), mesh);
     if (graph::isShardAnnotation(op)) { // says how, and computes nothing
       const Sharding wanted = propagation.of(op->getResult(0));
-      known[op->getResult(0)].push_back({onRanks(op->getOperand(0), wanted, op), wanted, {}, op::Combine::None});
+      const Value local = onRanks(op->getOperand(0), wanted, op); // which adds to `known`
+      known[op->getResult(0)].push_back({local, wanted, {}, op::Combine::None});
       return success();
     }
     std::optional<op::Attrs> attrs = attrsOfPart(op, rule, cut);
