@@ -176,7 +176,7 @@ double compileRatio(const Workload &work) {
   return seconds(1024) / few;
 }
 
-/// "sim.dp.efficiency.64.transformer": the row's number, without what stands before and behind it; 0: none.
+/// "sim.dp.efficiency.64.transformer": the number between prefix and suffix; 0: none.
 int ranksOf(std::string_view row, std::string_view prefix, std::string_view suffix) {
   if (!row.starts_with(prefix) || !row.ends_with(suffix) || row.size() <= prefix.size() + suffix.size())
     return 0;
