@@ -119,14 +119,6 @@ void predict(ModuleOp module, Layout &layout, CompileOptions options) {
   }
 }
 
-std::string spellMemory(int64_t bytes) {
-  constexpr std::pair<int64_t, const char *> kUnits[] = {{int64_t(1) << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}};
-  for (auto [size, name] : kUnits)
-    if (bytes >= size)
-      return llvm::formatv("{0:f1} {1}", static_cast<double>(bytes) / static_cast<double>(size), name).str();
-  return std::to_string(bytes) + " B";
-}
-
 std::string textOf(const LayoutComparison &all, int64_t ranks, const runtime::MachineModel &machine) {
   std::string text = llvm::formatv("{0} accelerators like gpu0 of {1}, each with a process of its own\n", ranks, machine.name).str();
   size_t width = 8;
@@ -143,10 +135,11 @@ std::string textOf(const LayoutComparison &all, int64_t ranks, const runtime::Ma
       continue;
     }
     const std::string speedUp = alone > 0 ? llvm::formatv("{0:f2}", alone / layout.stepSeconds).str() : "-";
-    line(layout.name, llvm::formatv("{0,11}  {1,8}  {2,8}  {3,9}  {4,16}", runtime::spellSeconds(layout.stepSeconds), speedUp,
-                                    runtime::spellSeconds(layout.computeSeconds), runtime::spellSeconds(layout.transferSeconds),
-                                    spellMemory(layout.rankBytes))
-                          .str());
+    line(layout.name,
+         llvm::formatv("{0,11}  {1,8}  {2,8}  {3,9}  {4,16}", runtime::spellSeconds(layout.stepSeconds), speedUp,
+                       runtime::spellSeconds(layout.computeSeconds), runtime::spellSeconds(layout.transferSeconds),
+                       runtime::spellBytes(layout.rankBytes))
+             .str());
   }
   if (!all.best)
     return text + "none of these can be\n";
@@ -158,8 +151,8 @@ std::string textOf(const LayoutComparison &all, int64_t ranks, const runtime::Ma
     return std::pair(!a.error.empty(), a.rankBytes) < std::pair(!b.error.empty(), b.rankBytes);
   });
   if (smallest->rankBytes < best.rankBytes)
-    text += llvm::formatv("\nleast memory: {0}, {1} of a rank, {2:f2} times the step", smallest->name, spellMemory(smallest->rankBytes),
-                          smallest->stepSeconds / best.stepSeconds)
+    text += llvm::formatv("\nleast memory: {0}, {1} of a rank, {2:f2} times the step", smallest->name,
+                          runtime::spellBytes(smallest->rankBytes), smallest->stepSeconds / best.stepSeconds)
                 .str();
   return text + "\n";
 }

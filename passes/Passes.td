@@ -179,7 +179,7 @@ def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
   let description = [{
     Contract: exact. Rank r is accelerator r of those that the program may use. What is dealt and collected are then values of the program; copies between
     accelerators follow with `insert-transfers`. Runs before layouts and clusters where sizes or random numbers depend on the rank, and after kernels are
-    outlined otherwise: kernels are then made once for all ranks. A rank's own program (`tressel.rank_program`) goes to the first accelerator, or to the host where there is none.
+    outlined otherwise: kernels are then made once for all ranks. A rank's own program (`tressel.rank_program`) goes to the first accelerator.
 
     Before and after, on two accelerators:
     ```mlir

@@ -174,8 +174,7 @@ static Traced traceForRanks(JitOptions options, const std::shared_ptr<runtime::M
   return traced;
 }
 
-Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs,
-                                 std::span<const uint64_t> words, TraceBody &body,
+Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs, TraceBody &body,
                                  const std::source_location &where) const {
   JitOptions options = impl_->options;
   options.mesh = ranks.mesh, options.shard_axis = ranks.shard_axis;
@@ -188,8 +187,7 @@ Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const Tenso
 }
 
 ParallelComparison JitCore::explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
-                                            std::span<const uint64_t> words, TraceBody &body,
-                                            const std::source_location &where) const {
+                                            TraceBody &body, const std::source_location &where) const {
   JitOptions options = impl_->options;
   options.mesh = {{"data", ranks}}, options.shard_axis = axis;
   const auto machine = currentMachine();

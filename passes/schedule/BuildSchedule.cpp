@@ -44,6 +44,11 @@ public:
       return signalPassFailure();
     if (isOnSeveralDevices())
       costs = std::make_shared<MachineCosts>(*machine);
+    for (Operation &op : main.getBody().front())
+      if (graph::isCollective(&op) && !costs) {
+        op.emitOpError("is exchanged by accelerators, and the machine has none");
+        return signalPassFailure();
+      }
     IssueOrder order(main, /*leastMemory=*/!costs && !main->hasAttr(kOrderedAttr));
     if (costs)
       planDevices(order);

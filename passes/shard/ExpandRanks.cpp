@@ -57,26 +57,27 @@ public:
     (*main)->removeAttr(graph::kCutAttr);
   }
 
-  /// The program of one rank: on the first accelerator, or on the host where there is none. Its mesh stays, for its
-  /// collectives.
+  /// The program of one rank: on the first accelerator. Its mesh stays, for its collectives.
   void settleRank(func::FuncOp main) {
     const std::vector<runtime::DeviceRef> all = acceleratorsOf(machine, devices);
-    const runtime::DeviceRef own = all.empty() ? graph::kHost : all.front();
+    if (all.empty()) {
+      main.emitError("is the program of one rank, which runs on an accelerator, and there is none");
+      return signalPassFailure();
+    }
+    const runtime::DeviceRef own = all.front();
     const auto name = StringAttr::get(&getContext(), runtime::nameOf(own)),
                home = StringAttr::get(&getContext(), graph::kHomeAttr),
                onHost = StringAttr::get(&getContext(), graph::kOnHostAttr),
                sharding = StringAttr::get(&getContext(), graph::kShardingAttr);
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      const bool stays = main.removeArgAttr(i, onHost) || own == graph::kHost;
-      if (stays)
+      if (main.removeArgAttr(i, onHost))
         main.removeArgAttr(i, home);
       else if (graph::isArgumentOnRanks(main, i))
         main.setArgAttr(i, home, name);
       main.removeArgAttr(i, sharding);
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
-      const bool stays = main.removeResultAttr(i, onHost) || own == graph::kHost;
-      if (stays)
+      if (main.removeResultAttr(i, onHost))
         main.removeResultAttr(i, home);
       else if (graph::isResultOnRanks(main, i))
         main.setResultAttr(i, home, name);

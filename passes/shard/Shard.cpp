@@ -581,9 +581,16 @@ private:
   }
 
   LogicalResult checkDevices(func::FuncOp main, const graph::Mesh &mesh) {
-    if (mesh.empty() || main->hasAttr(graph::kRankProgramAttr))
+    if (mesh.empty())
       return success();
     const size_t have = acceleratorsOf(machine, devices).size();
+    if (main->hasAttr(graph::kRankProgramAttr)) {
+      if (have > 0)
+        return success();
+      return main.emitError("is the program of one rank of a mesh (")
+             << mesh.str()
+             << "), which runs on an accelerator, and there is none: name a machine with some, as sim:dgx-h100";
+    }
     if (static_cast<size_t>(mesh.numRanks()) <= have)
       return success();
     return main.emitError("is for a mesh of ")

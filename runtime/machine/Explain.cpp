@@ -16,8 +16,6 @@ std::string spellSeconds(double value) {
   return value <= 1e6 ? timeline::timeText(static_cast<Picoseconds>(value * 1e12)) : "more than 1000000 s";
 }
 
-namespace {
-
 std::string spellBytes(int64_t bytes) {
   static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB"};
   double value = static_cast<double>(bytes);
@@ -28,6 +26,8 @@ std::string spellBytes(int64_t bytes) {
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text;
 }
+
+namespace {
 
 std::string lineOf(const Location &l) {
   const size_t slash = l.file.rfind('/');

@@ -263,10 +263,9 @@ public:
   const std::string &name() const;
   Prediction explain(const std::source_location &where) const;
   ParallelComparison explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
-                                     std::span<const uint64_t> words, TraceBody &body,
-                                     const std::source_location &where) const;
-  Prediction explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs, std::span<const uint64_t> words,
-                          TraceBody &body, const std::source_location &where) const;
+                                     TraceBody &body, const std::source_location &where) const;
+  Prediction explainRanks(const RankOptions &ranks, std::span<const TensorSpec> inputs, TraceBody &body,
+                          const std::source_location &where) const;
   void drawPlan(const std::string &path, const std::source_location &where) const;
   /// Drops the programs of all functions of the process.
   static void clearAll();
@@ -351,12 +350,8 @@ public:
   /// One type per tensor of the arguments, in order. Static arguments cannot be given this way.
   void compile(const std::vector<TensorSpec> &types,
                std::source_location where = std::source_location::current()) const {
-    detail::JitCore &core = have(where);
-    std::tuple<P...> defaults;
-    detail::CallArgs args;
-    detail::visitTree(defaults, args);
-    Body body(*fn_, defaults);
-    core.compile(types, args.words(), body, where);
+    withDefaults(where,
+                 [&](detail::JitCore &core, auto words, Body &body) { core.compile(types, words, body, where); });
   }
   /// Records the function without compiling it, and gives the graph as text.
   std::string graph(typename detail::CallParameter<P>::Type... args) const {
@@ -393,12 +388,8 @@ public:
   /// of them; nothing is run (docs/parallel.md). Throws Error for a mesh that cannot be.
   Prediction explain_ranks(const RankOptions &ranks, const std::vector<TensorSpec> &types,
                            std::source_location where = std::source_location::current()) const {
-    detail::JitCore &core = have(where);
-    std::tuple<P...> defaults;
-    detail::CallArgs args;
-    detail::visitTree(defaults, args);
-    Body body(*fn_, defaults);
-    return core.explainRanks(ranks, types, args.words(), body, where);
+    return withDefaults(
+        where, [&](detail::JitCore &core, auto, Body &body) { return core.explainRanks(ranks, types, body, where); });
   }
   /// Ways to split the step over so many accelerators, each in a process of its own, compared by explain_ranks: all
   /// with their share of the batch; also with optimizer states, or all Variables, in parts; and where Variable::shard()
@@ -406,12 +397,9 @@ public:
   /// `axis`. Throws Error.
   ParallelComparison explain_parallel(int ranks, const std::vector<TensorSpec> &types, int axis = 0,
                                       std::source_location where = std::source_location::current()) const {
-    detail::JitCore &core = have(where);
-    std::tuple<P...> defaults;
-    detail::CallArgs args;
-    detail::visitTree(defaults, args);
-    Body body(*fn_, defaults);
-    return core.explainParallel(ranks, axis, types, args.words(), body, where);
+    return withDefaults(where, [&](detail::JitCore &core, auto, Body &body) {
+      return core.explainParallel(ranks, axis, types, body, where);
+    });
   }
   /// Draws it: FILE.html, FILE.svg, FILE.json for Perfetto, or FILE.dot. Throws Error.
   void draw_plan(const std::string &path, std::source_location where = std::source_location::current()) const {
@@ -454,6 +442,16 @@ private:
     Fn &fn_;
     std::tuple<const P &...> args_;
   };
+
+  /// f(core, static words, body) for arguments that have their default values.
+  template <typename F> auto withDefaults(const std::source_location &where, F &&f) const {
+    detail::JitCore &core = have(where);
+    std::tuple<P...> defaults;
+    detail::CallArgs args;
+    detail::visitTree(defaults, args);
+    Body body(*fn_, defaults);
+    return f(core, args.words(), body);
+  }
 
   /// The line of the first argument that knows it.
   template <typename... A> static std::source_location lineOf(const A &...args) {

@@ -49,6 +49,9 @@ struct Explanation {
   Decisions decisions;
 };
 
+/// For people: "99.4 MiB".
+std::string spellBytes(int64_t bytes);
+
 /// As `simulate`, with the same errors.
 Explanation explain(const Schedule &schedule, const MachineModel &machine, Decisions decisions = {});
 
