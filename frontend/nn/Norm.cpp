@@ -30,21 +30,17 @@ BatchNorm::BatchNorm(BatchNormOptions options)
   }
 }
 
-Tensor BatchNorm::normalizeBatch(const Tensor &x) const {
-  std::vector<int64_t> axes;
+Tensor BatchNorm::normalizeBatch(const Tensor &x, const Tensor &scale, const Tensor &bias) const {
   Dim count = 1;
   for (int i = 0; i < x.rank(); ++i)
-    if (i != 1) {
-      axes.push_back(i);
+    if (i != 1)
       count = count * x.dim(i);
-    }
   if (count.is_static() && count < 2)
     tressel::detail::fail<ShapeError>(
         "a batch " + x.type().str() + " has one element per channel, which has no variance",
         tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "BatchNorm",
         "train with larger batches, or freeze() the module");
-  const Tensor centre = mean(x, axes), centred = x - besideChannels(x, centre);
-  const Tensor variance = mean(square(centred), axes);
+  const auto [y, centre, variance] = batch_norm_train(x, scale, bias, options_.epsilon);
   const double share = options_.momentum;
   // A batch of any size may have one element, which moves the variance towards 0.
   const Tensor unbiased =
@@ -55,7 +51,7 @@ Tensor BatchNorm::normalizeBatch(const Tensor &x) const {
   };
   move(mean_, centre);
   move(variance_, unbiased);
-  return centred * besideChannels(x, rsqrt(variance + options_.epsilon));
+  return y;
 }
 
 Tensor BatchNorm::forward(Tensor x) const {
@@ -66,11 +62,11 @@ Tensor BatchNorm::forward(Tensor x) const {
   variance_.need(channels, wide);
   Tensor y = cast(x, wide);
   if (training() && !frozen()) {
-    y = normalizeBatch(y);
-  } else {
-    const Tensor factor = rsqrt(cast(variance_, wide) + options_.epsilon);
-    y = (y - besideChannels(y, cast(mean_, wide))) * besideChannels(y, factor);
+    const auto [scale, bias] = affine(scale_, bias_, channels, dtype);
+    return cast(normalizeBatch(y, cast(scale, wide), cast(bias, wide)), dtype);
   }
+  const Tensor factor = rsqrt(cast(variance_, wide) + options_.epsilon);
+  y = (y - besideChannels(y, cast(mean_, wide))) * besideChannels(y, factor);
   if (scale_)
     y = y * besideChannels(y, cast(scale_->need(channels, dtype), wide)) +
         besideChannels(y, cast(bias_->need(channels, dtype), wide));

@@ -65,6 +65,11 @@ Cotangents convByWeightsGradient(const Expr &d, const Expr &x, const Expr &dy, c
 Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
                   const Ints &dilations, bool channelsLast);
 
+/// Of batch_norm_train's three results. Two sums over the batch, of dy and of dy times the normalized x, are the
+/// cotangents of bias and scale and all that x's wants: neither waits for the other.
+Cotangents batchNormGradient(const Expr &dy, const Expr &dMean, const Expr &dVariance, const Expr &x, const Expr &scale,
+                             double epsilon);
+
 /// Of prod: exact also where elements are zero.
 Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis);
 /// Of cumprod: exact also where elements are zero.

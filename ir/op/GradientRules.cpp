@@ -96,6 +96,33 @@ static Expr convByData(const Expr &dy, const Expr &w, const TensorType &x, const
   return isCut ? slice(result, begin, end) : result;
 }
 
+Cotangents batchNormGradient(const Expr &dy, const Expr &dMean, const Expr &dVariance, const Expr &x, const Expr &scale,
+                             double epsilon) {
+  Ints axes{0};
+  Sizes perChannel(static_cast<size_t>(x.rank()) - 1, 1);
+  perChannel[0] = -1;
+  for (int d = 2; d < x.rank(); ++d)
+    axes.push_back(d);
+  auto toChannels = [&](const Expr &e) { return reshape(wide(e), perChannel); };
+  // As the op computes them.
+  const Expr v = wide(x), centered = v - mean(v, axes, true), variance = mean(square(centered), axes, true),
+             perDeviation = rsqrt(variance + epsilon), count = countAlong(x, &axes);
+  std::vector<Expr> all(3);
+  auto add = [&](const Expr &term) { all[0] = all[0] ? all[0] + term : term; };
+  if (dy) {
+    const Expr g = wide(dy), normalized = centered * perDeviation;
+    const Expr sumOf = sum(g, axes, true), sumOfScaled = sum(g * normalized, axes, true);
+    add(toChannels(scale) * perDeviation * (g - sumOf / count - normalized * (sumOfScaled / count)));
+    all[1] = reshape(sumOfScaled, {-1});
+    all[2] = reshape(sumOf, {-1});
+  }
+  if (dMean)
+    add(broadcast_to(toChannels(dMean) / count, x.sizes()));
+  if (dVariance)
+    add(centered * (toChannels(dVariance) * 2 / count));
+  return all;
+}
+
 Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
                         const Ints &padHigh, const Ints &dilations, int64_t groups, bool channelsLast) {
   if (channelsLast) {

@@ -102,6 +102,7 @@ def BatchNormTrainOp : Composite<"batch_norm_train"> {
     const DType type = resultType(0).dtype;
     return {cast(y, type), cast(reshape(m, {-1}), type), cast(reshape(variance, {-1}), type)};
   }];
+  let gradient = [{ return batchNormGradient(d(0), d(1), d(2), x, scale, epsilon); }];
   let samples = ["x: n c h w | n c h | n c", "scale: c", "bias: c", "epsilon: 0.01 | 0.3"];
   let numpy = "batch_norm_train(x, scale, bias, epsilon)";
   let example = "batch_norm_train(tensor({{1.0, 2}, {3, 6}}), ones({2}), zeros({2}))";

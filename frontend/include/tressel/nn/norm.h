@@ -22,7 +22,7 @@ public:
   Tensor forward(Tensor x) const;
 
 private:
-  Tensor normalizeBatch(const Tensor &x) const;
+  Tensor normalizeBatch(const Tensor &x, const Tensor &scale, const Tensor &bias) const;
   BatchNormOptions options_;
   std::optional<Parameter> scale_, bias_;
   Parameter mean_, variance_;
