@@ -133,6 +133,10 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
     With `tressel.rank_program` on @main each rank runs a program of its own: nothing is computed once, arguments and results become the rank's parts, and
     nothing is dealt or collected. Dimensions that the ranks do not divide stay whole; of an argument that is to be cut so that is an error.
 
+    With `tressel.pipeline = {axis = "micro", size = 4 : i64}` ranks along one axis are one accelerator, which has their micro-batches one after the other:
+    what an accelerator has of all of them is combined first. Ops of a stage (`tressel.stage`) are computed by ranks also where they are not cut, and other
+    ops by the stage that reads them alone, or by the last one that they read (shard/Stages.h).
+
     Before and after, with @main's `tressel.mesh = "data=2"` and x's `tressel.sharding = "data, -"`:
     ```mlir
     %0 = tressel.matmul %x, %w : (tensor<32x8xf32>, tensor<8x4xf32>) -> tensor<32x4xf32>
@@ -157,7 +161,8 @@ def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
     Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Each reads all the others' values and
     combines them, or combines one part and reads the other parts' results, or the host combines them all: what the machine's latencies and rates make shortest. Before, those that come one
     after the other with no use in between become one, so that many small ones have one latency. Of a rank's own program (`tressel.rank_program`) the rest is left
-    to the collectives of the schedule; `all_gather` along another dimension than the first becomes one along the first.
+    to the collectives of the schedule; `all_gather` along another dimension than the first becomes one along the first. A sum over micro-batches goes on
+    with what the one before has (`carry`), so that gradients of one alone are kept.
 
     Before and after:
     ```mlir
@@ -180,6 +185,8 @@ def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
     Contract: exact. Rank r is accelerator r of those that the program may use. What is dealt and collected are then values of the program; copies between
     accelerators follow with `insert-transfers`. Runs before layouts and clusters where sizes or random numbers depend on the rank, and after kernels are
     outlined otherwise: kernels are then made once for all ranks. A rank's own program (`tressel.rank_program`) goes to the first accelerator.
+    Of a pipeline, stage k goes to accelerator k of those in a row, counted around, and what several micro-batches would compute alike is computed once; the
+    number of the others is `tressel.micro_batch` of their ops. What is of no stage is computed wherever it is read.
 
     Before and after, on two accelerators:
     ```mlir
@@ -551,7 +558,7 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
     A program that insert-transfers left on several devices gets a stream for each engine of a device, an arena for each
     memory, and one of pinned memory for what the host exchanges with accelerators. Its order is that in which commands begin by the machine's
     figures, when each engine takes, of what is ready and fits into memory, the command that is most urgent. How urgent commands are is tried in
-    several ways, and the shortest plan is kept (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
+    several ways, and the shortest plan is kept (ListSchedule.h). Micro-batches keep the order of a pipeline (PipelineOrder.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
 
     Before and after:
     ```mlir

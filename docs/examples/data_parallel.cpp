@@ -20,11 +20,16 @@ namespace {
 
 constexpr int64_t kIn = 784, kHidden = 1024, kClasses = 10;
 
-nn::Sequential network(const std::vector<Device> &on) {
+enum class Weights : uint8_t { OnProcessor, OnAll, ByLayer };
+
+nn::Sequential network(Weights weights, const std::vector<Device> &accelerators) {
   nn::Sequential net{nn::Dense(kHidden, relu), nn::Dense(kClasses)};
   net.initialize({{f32, {1, kIn}}}, /*seed=*/1);
-  if (!on.empty())
-    net.on(on); // its weights lie there; without, they lie on the processor
+  if (weights == Weights::OnAll)
+    net.on(accelerators);
+  else if (weights == Weights::ByLayer) // each layer is a stage of a pipeline
+    for (int layer = 0; layer < 2; ++layer)
+      net[std::to_string(layer)].stage(layer, {accelerators.at(static_cast<size_t>(layer))});
   return net;
 }
 
@@ -32,7 +37,8 @@ nn::Sequential network(const std::vector<Device> &on) {
 struct Training {
   nn::Sequential net;
   optim::SGD opt{net.parameters(), {.lr = 0.1}};
-  explicit Training(const std::vector<Device> &on = {}) : net(network(on)) {}
+  explicit Training(Weights weights = Weights::OnProcessor, const std::vector<Device> &accelerators = {})
+      : net(network(weights, accelerators)) {}
   auto step(JitOptions options) const {
     return jit(
         [net = net, opt = opt](Tensor x, Tensor label) {
@@ -105,13 +111,18 @@ int main(int argc, char **argv) try {
   const JitOptions serial{.name = "step"};
   const JitOptions parallel{
       .name = "step", .devices = {cpu(), gpu(0), gpu(1)}, .shard_axis = 0}; // all that is said of devices
+  const JitOptions pipelined{
+      .name = "step", .devices = parallel.devices, .pipeline = Pipeline{.micro_batches = 4, .size = 2}};
 
   const std::vector<Device> both{gpu(0), gpu(1)};
 
-  std::cout << "1. Losses of ten steps, 64 images each: the processor alone; with two accelerators, weights on the processor; weights on the accelerators\n" << std::fixed << std::setprecision(6);
-  auto train = [](const std::string &where, const JitOptions &options, const std::vector<Device> &on = {}) {
+  std::cout << "1. Losses of ten steps, 64 images each: the processor alone; with two accelerators, weights on the "
+               "processor; weights on the accelerators; "
+               "a layer on each, in four micro-batches\n"
+            << std::fixed << std::setprecision(6);
+  auto train = [&](const std::string &where, const JitOptions &options, Weights weights = Weights::OnProcessor) {
     use_machine(where);
-    const Training training(on);
+    const Training training(weights, both);
     const auto step = training.step(options);
     std::vector<float> losses;
     for (uint64_t i = 0; i < 10; ++i) {
@@ -120,28 +131,33 @@ int main(int argc, char **argv) try {
     }
     return losses;
   };
-  const std::vector<float> alone = train("cpu", serial), two = train(machine, parallel), there = train(machine, parallel, both);
+  const std::vector<float> alone = train("cpu", serial), two = train(machine, parallel),
+                           there = train(machine, parallel, Weights::OnAll),
+                           apart = train(machine, pipelined, Weights::ByLayer);
   float largest = 0;
   for (size_t i = 0; i < alone.size(); ++i) {
-    std::cout << "   " << std::setw(2) << i << "  " << alone[i] << "  " << two[i] << "  " << there[i] << "\n";
-    largest = std::max({largest, std::abs(two[i] - alone[i]), std::abs(there[i] - alone[i])});
+    std::cout << "   " << std::setw(2) << i << "  " << alone[i] << "  " << two[i] << "  " << there[i] << "  "
+              << apart[i] << "\n";
+    largest =
+        std::max({largest, std::abs(two[i] - alone[i]), std::abs(there[i] - alone[i]), std::abs(apart[i] - alone[i])});
   }
 
   Training training;
   auto step = training.step(parallel);
   step.compile({f32, {batch, kIn}}, {i64, {batch}});
   const Prediction plan = step.explain();
-  auto planned = [&](const std::vector<Device> &on, const JitOptions &options) {
-    auto other = Training(on).step(options);
+  auto planned = [&](Weights weights, const JitOptions &options, const std::vector<Device> &accelerators = {}) {
+    auto other = Training(weights, accelerators).step(options);
     other.compile({f32, {batch, kIn}}, {i64, {batch}});
     return other.explain().step_seconds * 1e3;
   };
   const JitOptions single{.name = "step", .devices = {cpu(), gpu(0)}};
   std::cout << "\n2. A step with " << batch << " images: planned " << std::setprecision(3) << plan.step_seconds * 1e3
-            << " ms, with one accelerator " << planned({}, single) << " ms; with weights on both "
-            << planned(both, parallel) << " ms, on the one " << planned({gpu(0)}, single)
-            << " ms. Of what copies could hide, " << std::setprecision(1) << 100 * plan.overlap.value_or(0)
-            << "% is hidden (weights on the processor)\n\n"
+            << " ms, with one accelerator " << planned(Weights::OnProcessor, single) << " ms; with weights on both "
+            << planned(Weights::OnAll, parallel, both) << " ms, on the one "
+            << planned(Weights::OnAll, single, {gpu(0)}) << " ms, a layer on each "
+            << planned(Weights::ByLayer, pipelined, both) << " ms. Of what copies could hide, " << std::setprecision(1)
+            << 100 * plan.overlap.value_or(0) << "% is hidden (weights on the processor)\n\n"
             << plan.drawing;
   step.draw_plan("data-parallel.html");
   std::cout << "   drawn in data-parallel.html\n\n3. The schedule that the compiler wrote: each command with what it "

@@ -82,6 +82,31 @@ std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const r
   return model;
 }
 
+static constexpr const char *kMicroBatches = "micro";
+static FinishOptions::Pipeline pipelineOf(const JitOptions &options) {
+  if (!options.pipeline)
+    return {};
+  const char *order = "";
+  switch (options.pipeline->order) {
+  case PipelineOrder::Best:
+    break;
+  case PipelineOrder::OneForwardOneBackward:
+    order = "1f1b";
+    break;
+  case PipelineOrder::ZeroBubble:
+    order = "zero-bubble";
+    break;
+  case PipelineOrder::AllForwardFirst:
+    order = "gpipe";
+    break;
+  }
+  return {kMicroBatches, options.pipeline->size, order};
+}
+/// What is cut along the mesh's first axis, and into micro-batches.
+static std::optional<int> shardAxisOf(const JitOptions &options) {
+  return options.pipeline ? options.shard_axis.value_or(0) : options.shard_axis;
+}
+
 /// The mesh as programs name it; empty without one.
 static std::string meshOf(const JitOptions &options, const runtime::Machine *machine, const std::source_location &where,
                           bool ofOneRank) {
@@ -91,8 +116,15 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
   if (options.shard_axis && *options.shard_axis < 0)
     refuse("is to be cut along dimension " + std::to_string(*options.shard_axis),
            "shard_axis counts dimensions from the first, 0");
-  if (options.mesh.empty() && !options.shard_axis)
+  if (options.mesh.empty() && !options.shard_axis && !options.pipeline)
     return {};
+  const Pipeline pipeline = options.pipeline.value_or(Pipeline());
+  if (pipeline.micro_batches < 1 || pipeline.size < 1)
+    refuse("has a pipeline of " + std::to_string(pipeline.size) + " accelerators with " +
+               std::to_string(pipeline.micro_batches) + " micro-batches",
+           "both are at least 1");
+  if (options.pipeline && ofOneRank)
+    refuse("has a pipeline, and is to be the program of one rank", "ranks in processes of their own have no stages");
   size_t accelerators = 0;
   if (!options.devices.empty())
     accelerators =
@@ -106,8 +138,8 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
   if (accelerators == 0)
     refuse("is to be cut over accelerators, and " +
                std::string(options.devices.empty() ? "the machine has none" : "`devices` names none"),
-           "choose a machine that has some with use_machine, or leave mesh and shard_axis out");
-  if (options.mesh.empty())
+           "choose a machine that has some with use_machine, or leave mesh, shard_axis and pipeline out");
+  if (options.mesh.empty() && !options.pipeline)
     return "data=" + std::to_string(accelerators);
   std::string text;
   size_t ranks = 1;
@@ -117,22 +149,29 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
     if (!isName || axis.size < 1)
       refuse("has a mesh with the axis '" + axis.name + "' of " + std::to_string(axis.size),
              "an axis has a name of letters, digits and _, and a size from 1");
+    if (options.pipeline && axis.name == kMicroBatches)
+      refuse("has a mesh with the axis '" + axis.name + "', which is that of the pipeline's micro-batches",
+             "give it another name");
     if (std::ranges::count(options.mesh, axis.name, &MeshAxis::name) > 1)
       refuse("has a mesh with two axes called '" + axis.name + "'", "each axis has a name of its own");
     text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
     ranks *= static_cast<size_t>(axis.size);
   }
-  if (ranks > accelerators && !ofOneRank)
-    refuse("has a mesh of " + std::to_string(ranks) + " accelerators (" + text + "), and there are " +
-               std::to_string(accelerators),
+  const size_t needed = ranks * static_cast<size_t>(pipeline.size);
+  if (needed > accelerators && !ofOneRank)
+    refuse("has a mesh of " + std::to_string(needed) + " accelerators (" + text +
+               (options.pipeline ? (text.empty() ? "" : ", ") + std::to_string(pipeline.size) + " in a row" : "") +
+               "), and there are " + std::to_string(accelerators),
            "a mesh has as many places as accelerators, or fewer");
+  if (options.pipeline)
+    text += (text.empty() ? "" : ", ") + std::string(kMicroBatches) + "=" + std::to_string(pipeline.micro_batches);
   return text;
 }
 
 void checkShardAxis(const JitOptions &options, std::span<const TensorType> types, const std::source_location &where) {
-  if (options.shard_axis &&
-      std::ranges::none_of(types, [&](const TensorType &t) { return t.rank() > *options.shard_axis; }))
-    fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*options.shard_axis) +
+  const std::optional<int> axis = shardAxisOf(options);
+  if (axis && std::ranges::none_of(types, [&](const TensorType &t) { return t.rank() > *axis; }))
+    fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*axis) +
                     ", which no argument has",
                 toLoc(where), "jit", "shard_axis counts dimensions from the first, 0");
 }
@@ -155,7 +194,8 @@ FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<r
           .model = model,
           .devices = std::move(devices),
           .mesh = meshOf(options, machine.get(), where, ofOneRank),
-          .shardAxis = options.shard_axis,
+          .shardAxis = shardAxisOf(options),
+          .pipeline = pipelineOf(options),
           .ofOneRank = ofOneRank,
           .bucketBytes = options.bucket_bytes};
 }
@@ -276,7 +316,8 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
   std::optional<std::vector<TensorType>> general;
   {
     std::lock_guard lock(mutex);
-    if (!options.infer_dynamic || !options.mesh.empty() || options.shard_axis) // parts of an open size are not cut
+    if (!options.infer_dynamic || !options.mesh.empty() || options.shard_axis ||
+        options.pipeline) // parts of an open size are not cut
       return nullptr;
     general = generalized(types, words, callMode());
     if (!general || std::ranges::find(refused, *general) != refused.end())

@@ -81,6 +81,7 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   made->frozen = node->frozen;
   made->isGroup = node->isGroup;
   made->placed = node->placed;
+  made->stage = node->stage;
   made->held = std::vector<Node::Held>(node->held);
   for (const Node::Child &child : node->children) {
     Node::Child copy{child.name, share(child.node), nullptr, nullptr};

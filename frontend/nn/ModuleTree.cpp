@@ -268,27 +268,40 @@ int64_t ModuleHandle::parameter_count() const {
   return count;
 }
 
-/// Those below that are not placed themselves go with it.
+/// Those below that are not placed themselves, or are of a stage of their own, go with it.
 template <typename Place>
-static void moveHeld(const detail::Node &node, const Place &device, const std::source_location &where) {
+static void moveHeld(const detail::Node &node, const Place &device, const std::source_location &where,
+                     uint32_t detail::Node::*own) {
   for (const detail::Node::Held &h : node.held)
     h.parameter.on(device, where);
   for (const detail::Node::Child &child : node.children)
-    if (!child.node->placed)
-      moveHeld(*child.node, device, where);
+    if (!((*child.node).*own))
+      moveHeld(*child.node, device, where, own);
 }
 
 void ModuleHandle::on(Device device, std::source_location where) const {
   tressel::detail::refOf(device); // throws for what is none
-  moveHeld(get(where), device, where);
+  moveHeld(get(where), device, where, &detail::Node::placed);
   get().placed = static_cast<uint32_t>(device.index + 2);
+  get().stage = 0;
   node_->changed();
 }
 
 void ModuleHandle::on(const std::vector<Device> &devices, std::source_location where) const {
   if (devices.size() == 1)
     return on(devices.front(), where);
-  moveHeld(get(where), devices, where);
+  moveHeld(get(where), devices, where, &detail::Node::placed);
+  get().placed = 0;
+  node_->changed();
+}
+
+void ModuleHandle::stage(int number, const std::vector<Device> &devices, std::source_location where) const {
+  tressel::detail::checkStage(number, where);
+  if (devices.size() == 1)
+    moveHeld(get(where), devices.front(), where, &detail::Node::stage);
+  else if (!devices.empty())
+    moveHeld(get(where), devices, where, &detail::Node::stage);
+  get().stage = static_cast<uint32_t>(number + 1);
   get().placed = 0;
   node_->changed();
 }

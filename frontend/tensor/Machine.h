@@ -13,6 +13,22 @@ namespace tressel::detail {
 
 /// Null: this computer's processor.
 std::shared_ptr<runtime::Machine> currentMachine();
+/// Throws Error for what is no number of a stage.
+void checkStage(int stage, const std::source_location &where);
+/// The stage of a pipeline that ops of this thread belong to; nothing outside of every StageScope.
+std::optional<int> currentStage();
+/// While one lives, ops of this thread compute gradients of what belonged to the stage, if it did to one.
+class GoingBack {
+public:
+  explicit GoingBack(std::optional<int> stage);
+  ~GoingBack();
+  GoingBack(const GoingBack &) = delete;
+  GoingBack &operator=(const GoingBack &) = delete;
+
+private:
+  uint32_t previous_;
+  bool wasGoingBack_;
+};
 /// Where ops of this thread are to be computed; nothing outside of every DeviceScope.
 std::optional<runtime::DeviceRef> currentDevice();
 runtime::DeviceRef refOf(Device device);

@@ -11,8 +11,15 @@ namespace tressel {
 thread_local constinit detail::ThreadState detail::threadState;
 
 namespace {
-/// Bit 0: training. Above: where ops are computed, 0 for where nobody said, else the device's index + 2.
+/// Bit 0: training. Then where ops are computed, 0 for where nobody said, else the device's index + 2; and the stage of
+/// a pipeline, 0 for none, else its number + 1.
 thread_local constinit uint32_t mode = 0;
+constexpr uint32_t kDeviceShift = 1, kStageShift = 20;
+constexpr uint32_t kDeviceBits = ((1u << kStageShift) - 1) & ~1u;
+/// A device or a stage, whatever was said last: the other bits are 0 then.
+uint32_t placedAt(uint32_t place) { return (mode & 1) | place; }
+uint32_t deviceBits(int index) { return static_cast<uint32_t>(index + 2) << kDeviceShift; }
+uint32_t stageBits(int stage) { return static_cast<uint32_t>(stage + 1) << kStageShift; }
 thread_local constinit int jitDisabledDepth = 0;
 thread_local constinit uint32_t number = 0;
 } // namespace
@@ -23,9 +30,15 @@ bool training() { return mode & 1; }
 
 DeviceScope::DeviceScope(Device device) {
   detail::refOf(device); // throws for what is none
-  previous_ = std::exchange(mode, (mode & 1) | static_cast<uint32_t>(device.index + 2) << 1);
+  previous_ = std::exchange(mode, placedAt(deviceBits(device.index)));
 }
-DeviceScope::~DeviceScope() { mode = (previous_ & ~1u) | (mode & 1); }
+DeviceScope::~DeviceScope() { mode = placedAt(previous_ & ~1u); }
+
+StageScope::StageScope(int stage, std::source_location where) : previous_(mode) {
+  detail::checkStage(stage, where);
+  mode = placedAt(stageBits(stage));
+}
+StageScope::~StageScope() { mode = placedAt(previous_ & ~1u); }
 
 DisableJit::DisableJit() { ++jitDisabledDepth; }
 DisableJit::~DisableJit() { --jitDisabledDepth; }
@@ -34,9 +47,28 @@ namespace detail {
 
 uint32_t callMode() { return mode; }
 std::optional<runtime::DeviceRef> currentDevice() {
-  if (mode < 2)
-    return std::nullopt;
-  return refOf({static_cast<int>(mode >> 1) - 2});
+  const uint32_t device = (mode & kDeviceBits) >> kDeviceShift;
+  return device ? std::optional(refOf({static_cast<int>(device) - 2})) : std::nullopt;
+}
+
+void checkStage(int stage, const std::source_location &where) {
+  constexpr int kMost = (1 << (32 - kStageShift)) - 2;
+  if (stage < 0 || stage > kMost)
+    fail<Error>("there is no stage " + std::to_string(stage), toLoc(where), "stage",
+                "stages are counted from 0, to " + std::to_string(kMost) + " at most");
+}
+std::optional<int> currentStage() {
+  const uint32_t stage = mode >> kStageShift;
+  return stage ? std::optional(static_cast<int>(stage) - 1) : std::nullopt;
+}
+GoingBack::GoingBack(std::optional<int> stage)
+    : previous_(mode), wasGoingBack_(std::exchange(threadState.goesBack, true)) {
+  if (stage)
+    mode = placedAt(stageBits(*stage));
+}
+GoingBack::~GoingBack() {
+  mode = placedAt(previous_ & ~1u);
+  threadState.goesBack = wasGoingBack_;
 }
 
 bool jitDisabled() { return jitDisabledDepth > 0; }
@@ -133,7 +165,9 @@ LocationScope::LocationScope(const std::source_location &where, bool library, co
     failEndless(owner ? "a " + owner->typeName() : "a module", where);
   }
   if (owner && owner->placed) [[unlikely]]
-    mode = (mode & 1) | owner->placed << 1;
+    mode = placedAt(owner->placed << kDeviceShift);
+  if (owner && owner->stage) [[unlikely]]
+    mode = placedAt(owner->stage << kStageShift);
 }
 LocationScope::~LocationScope() {
   leaveCall();

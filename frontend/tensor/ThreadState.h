@@ -17,6 +17,7 @@ struct ThreadState {
   int checkNanDepth = 0;                        ///< CheckNan objects alive
   uint32_t callDepth = 0;                       ///< see enterCall()
   uint32_t segment = 0;                         ///< of the trace: the checkpoint() that is being recorded, or 0
+  bool goesBack = false;                        ///< of the trace: what is recorded computes gradients
   void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp
 };
 extern thread_local constinit ThreadState threadState;

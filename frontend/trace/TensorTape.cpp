@@ -1,6 +1,8 @@
 // Gradients of what is called: a tape over tensors, whether they are values of a trace or of imperative calls.
 #include "frontend/trace/TensorTape.h"
 
+#include "frontend/tensor/Machine.h"
+
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/tensor/ThreadState.h"
@@ -46,6 +48,7 @@ std::vector<Tensor> checkedGradient(std::vector<Tensor> made, std::span<const Te
 struct Origin {
   std::source_location at;
   std::optional<std::source_location> caller;
+  std::optional<int> stage;
 };
 
 /// Puts ops where calls go. A Ref stands for a value: of a trace, the value's address; else that of the TensorImpl,
@@ -83,17 +86,23 @@ public:
   /// What follows stands at the line of what it is the gradient of.
   void enter(const Origin &origin) {
     scope_.reset();
+    back_.reset();
     where_ = origin.at;
+    back_.emplace(origin.stage);
     if (origin.caller)
       scope_.emplace(*origin.caller, /*library=*/true);
   }
-  void leave() { scope_.reset(); }
+  void leave() {
+    scope_.reset();
+    back_.reset();
+  }
   SourceLoc line() const { return userLine(toLoc(where_)); }
   const std::source_location &where() const { return where_; }
 
 private:
   std::source_location where_;
   std::optional<LocationScope> scope_;
+  std::optional<GoingBack> back_;
   std::unordered_map<Ref, Tensor> held_;
   std::unordered_map<void *, Ref> aliases_;
 };
@@ -290,7 +299,7 @@ private:
     const LocationScope *scope = LocationScope::current();
     const std::optional<std::source_location> caller =
         scope && scope->library() ? std::optional(scope->where()) : std::nullopt;
-    return &origins_.emplace_back(where, caller);
+    return &origins_.emplace_back(where, caller, currentStage());
   }
   std::vector<op::Emitter::Ref> refsOf(std::span<const Tensor> tensors) {
     std::vector<op::Emitter::Ref> refs;

@@ -8,6 +8,7 @@
 #include "codegen/Compile.h"
 #include "codegen/Layouts.h"
 #include "ir/graph/Mesh.h"
+#include "ir/graph/Stage.h"
 #include "ir/graph/Structure.h"
 #include "passes/shard/Parts.h"
 #include "tressel/runtime/Cpu.h"
@@ -121,18 +122,29 @@ void TraceRecorder::Impl::freeStates() {
       func.setResultAttr(i, graph::kHomeAttr, computed);
 }
 
-void TraceRecorder::Impl::cutValues(const std::string &mesh, std::optional<int> axis) {
-  if (mesh.empty())
+void TraceRecorder::Impl::cutValues(const FinishOptions &options) {
+  if (options.mesh.empty())
     return;
-  func->setAttr(graph::kMeshAttr, builder.getStringAttr(mesh));
+  func->setAttr(graph::kMeshAttr, builder.getStringAttr(options.mesh));
+  std::string along = options.mesh.substr(0, options.mesh.find('='));
+  if (const FinishOptions::Pipeline &pipeline = options.pipeline; !pipeline.axis.empty()) {
+    llvm::SmallVector<mlir::NamedAttribute> all{
+        builder.getNamedAttr("axis", builder.getStringAttr(pipeline.axis)),
+        builder.getNamedAttr("size", builder.getI64IntegerAttr(pipeline.inRow))};
+    if (!pipeline.order.empty())
+      all.push_back(builder.getNamedAttr("order", builder.getStringAttr(pipeline.order)));
+    func->setAttr(graph::kPipelineAttr, builder.getDictionaryAttr(all));
+    if (along != pipeline.axis)
+      along += "+" + pipeline.axis;
+  }
   for (auto [i, arg] : llvm::enumerate(args)) {
     std::string words;
     if (arg.kind == ArgKind::State)
       words = states[arg.state].variable->sharding;
     else if (const int rank = graph::fromMlir(func.getArgument(static_cast<unsigned>(i)).getType()).rank();
-             axis && *axis < rank)
+             options.shardAxis && *options.shardAxis < rank)
       for (int d = 0; d < rank; ++d)
-        words += (d ? ", " : "") + (d == *axis ? mesh.substr(0, mesh.find('=')) : std::string("-"));
+        words += (d ? ", " : "") + (d == *options.shardAxis ? along : std::string("-"));
     if (!words.empty())
       func.setArgAttr(static_cast<unsigned>(i), graph::kShardingAttr, builder.getStringAttr(words));
   }
@@ -143,19 +155,23 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
                                                          std::map<std::string, std::shared_ptr<VariableImpl>> &parts) {
   std::vector<SpreadUse> uses;
   const llvm::FailureOr<graph::Mesh> mesh = graph::meshOf(func);
-  if (failed(mesh) || mesh->empty() || mesh->numRanks() < 2)
+  if (failed(mesh) || mesh->empty() || mesh->numPlaces() < 2)
     return uses;
-  std::vector<uint32_t> homes;
-  for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices))
-    if (homes.size() < static_cast<size_t>(mesh->numRanks()))
-      homes.push_back(homeNumber(device));
+  // By place in the row of a pipeline: the accelerators there.
+  std::vector<std::vector<uint32_t>> rows(1);
+  for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices)) {
+    if (rows.back().size() == static_cast<size_t>(mesh->numPlaces()))
+      rows.emplace_back();
+    rows.back().push_back(homeNumber(device));
+  }
   for (auto [i, arg] : llvm::enumerate(args)) {
     if (arg.kind != ArgKind::State)
       continue;
     State &state = states[arg.state];
     const StateGroup::Lock lock(*state.variable);
     const std::shared_ptr<Spread> &spread = state.variable->spread;
-    if (!spread || spread->homes != homes)
+    const auto row = spread ? llvm::find(rows, spread->homes) : rows.end();
+    if (row == rows.end() || row - rows.begin() >= mesh->inRow)
       continue;
     const TensorType type = state.variable->value.type();
     const graph::ParsedSharding parsed = graph::parseSharding(state.variable->sharding, type.rank(), *mesh);
@@ -168,6 +184,8 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
       continue; // parts of different sizes have their home on the host, and what is wrong is the compiler's to say
     std::vector<Box> boxes;
     for (int64_t rank = 0; rank < mesh->numRanks(); ++rank) {
+      if (mesh->microBatchOf(rank) > 0)
+        continue; // has what the first one has
       const dim::Values at = graph::coordinatesOf(rank, *mesh);
       Box box;
       for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
@@ -178,11 +196,17 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
       boxes.push_back(std::move(box));
     }
     const auto home = builder.getStringAttr(graph::kRanks);
+    const auto place = builder.getI64IntegerAttr(row - rows.begin());
     func.setArgAttr(static_cast<unsigned>(i), graph::kHomeAttr, home);
+    if (mesh->inRow > 1)
+      func.setArgAttr(static_cast<unsigned>(i), graph::kStageAttr, place);
     if (state.assigned)
       for (unsigned r = 0; r < func.getNumResults(); ++r)
-        if (auto name = func.getResultAttrOfType<mlir::StringAttr>(r, graph::kStateAttr); name && name == state.name)
+        if (auto name = func.getResultAttrOfType<mlir::StringAttr>(r, graph::kStateAttr); name && name == state.name) {
           func.setResultAttr(r, graph::kHomeAttr, home);
+          if (mesh->inRow > 1)
+            func.setResultAttr(r, graph::kStageAttr, place);
+        }
     auto layout = spread->layoutOf(*state.variable, boxes, state.variable->readAt);
     for (auto [rank, part] : llvm::enumerate(layout->parts))
       parts[graph::nameOfPart(state.name, static_cast<int64_t>(rank))] = part;
@@ -326,7 +350,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     impl.placeValues(numOutputs);
     impl.pinValues(numOutputs); // tensors' memory can be
   }
-  impl.cutValues(options.mesh, options.shardAxis);
+  impl.cutValues(options);
   std::map<std::string, std::shared_ptr<VariableImpl>> parts;
   std::vector<SpreadUse> spread;
   if (options.ofOneRank)

@@ -58,7 +58,14 @@ struct FinishOptions {
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::string mesh = {};                        ///< of those, as graph::kMeshAttr; empty: none
-  std::optional<int> shardAxis = {};            ///< of the inputs that have it, cut along the first axis of the mesh
+  std::optional<int> shardAxis =
+      {}; ///< of the inputs that have it, cut along the first axis of the mesh, and that of micro-batches
+  struct Pipeline {
+    std::string axis; ///< of the mesh, along which micro-batches lie; empty: no pipeline
+    int64_t inRow = 1;
+    std::string order; ///< as of graph::kPipelineAttr; empty: the best
+  };
+  Pipeline pipeline = {};
   int64_t compare = 0;    ///< compare ways to split the program over so many accelerators; 0: do not
   bool ofOneRank = false; ///< make the schedule of one of the mesh's ranks, with all Variables on it, and no code
   int64_t bucketBytes = 25 << 20;                                                   ///< JitOptions::bucket_bytes

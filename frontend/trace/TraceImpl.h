@@ -9,6 +9,7 @@
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Segment.h"
+#include "ir/graph/Stage.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Shutdown.h"
 
@@ -192,6 +193,8 @@ struct TraceRecorder::Impl {
   static void place(mlir::Operation *op) {
     if (const auto device = currentDevice(); device && !graph::isTransfer(op)) [[unlikely]]
       graph::setDevice(op, *device);
+    if (const auto stage = currentStage()) [[unlikely]]
+      graph::setStage(op, *stage, threadState.goesBack);
     if (threadState.segment) [[unlikely]]
       graph::setSegment(op, threadState.segment);
   }
@@ -205,8 +208,8 @@ struct TraceRecorder::Impl {
   void close(const std::vector<Result> &results);
   /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
   void placeValues(size_t numOutputs);
-  /// The mesh, as graph::kMeshAttr, and how inputs and Variables are cut over it. `axis` is FinishOptions::shardAxis.
-  void cutValues(const std::string &mesh, std::optional<int> axis);
+  /// The mesh and the pipeline, and how inputs and Variables are cut over it.
+  void cutValues(const FinishOptions &options);
   std::vector<SpreadUse> spreadStates(const FinishOptions &options,
                                       std::map<std::string, std::shared_ptr<VariableImpl>> &parts);
   /// States lie where the compiler likes: of a program whose caller copies their values there and back.

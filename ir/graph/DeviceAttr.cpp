@@ -3,6 +3,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
+#include "ir/graph/Stage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -40,6 +41,7 @@ void copyAnnotations(Operation *op, Operation *made) {
   for (StringRef name : {kDeviceAttr, kSegmentAttr, kKeptAttr})
     if (Attribute attribute = op->getAttr(name))
       made->setAttr(name, attribute);
+  copyStage(op, made);
 }
 
 DeviceRef homeOfArgument(Operation *main, unsigned i) {

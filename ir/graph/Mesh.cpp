@@ -19,6 +19,8 @@ void registerMeshOps(Dialect &dialect) {
   RegisteredOperationName::insert<AllReduceOp>(dialect);
   RegisteredOperationName::insert<AllGatherOp>(dialect);
   RegisteredOperationName::insert<ReduceScatterOp>(dialect);
+  RegisteredOperationName::insert<CarryOp>(dialect);
+  RegisteredOperationName::insert<CarriedOp>(dialect);
 }
 
 bool isShardAnnotation(Operation *op) {
@@ -62,6 +64,14 @@ int64_t Mesh::placeOf(int64_t rank, ArrayRef<unsigned> some) const {
   return place;
 }
 
+int64_t Mesh::placeInSpace(int64_t rank) const {
+  SmallVector<unsigned> space;
+  for (unsigned axis = 0; axis < axes.size(); ++axis)
+    if (!liesInTime(axis))
+      space.push_back(axis);
+  return placeOf(rank, space);
+}
+
 int64_t Mesh::rankAt(int64_t place, ArrayRef<unsigned> some, int64_t like) const {
   SmallVector<int64_t> at = coordinates(like, *this);
   for (unsigned axis : llvm::reverse(some)) {
@@ -86,11 +96,47 @@ std::string Mesh::str() const {
       llvm::map_range(axes, [](const runtime::MeshAxis &axis) { return axis.name + "=" + dim::str(axis.size); }), ", ");
 }
 
+/// What kPipelineAttr says.
+static LogicalResult readPipeline(func::FuncOp main, Mesh &mesh) {
+  Attribute attribute = main->getAttr(kPipelineAttr);
+  if (!attribute)
+    return success();
+  auto refuse = [&](const Twine &why) {
+    return main.emitError("has the pipeline ")
+           << attribute << ", but " << why
+           << "; a pipeline is written like {axis = \"micro\", size = 4 : i64, order = \"1f1b\"}";
+  };
+  auto pipeline = dyn_cast<DictionaryAttr>(attribute);
+  if (!pipeline)
+    return refuse("that is no dictionary");
+  for (NamedAttribute each : pipeline)
+    if (!llvm::is_contained({"axis", "size", "order"}, each.getName().getValue()))
+      return refuse("'" + each.getName().getValue() + "' means nothing there");
+  auto axis = pipeline.getAs<StringAttr>("axis");
+  mesh.time = axis ? mesh.find(axis) : std::nullopt;
+  if (!mesh.time)
+    return refuse("it names no axis of the mesh, which is " +
+                  (mesh.empty() ? std::string("missing") : "\"" + mesh.str() + "\""));
+  constexpr int64_t kMost = 4096;
+  if (Attribute size = pipeline.get("size")) {
+    auto number = dyn_cast<IntegerAttr>(size);
+    if (!number || number.getInt() < 1 || number.getInt() > kMost)
+      return refuse("its size is no number from 1 to " + Twine(kMost));
+    mesh.inRow = number.getInt();
+  }
+  if (main->hasAttr(kRankProgramAttr))
+    return refuse("the program is that of one rank, which has no stages");
+  return success();
+}
+
 FailureOr<Mesh> meshOf(func::FuncOp main) {
   Mesh mesh;
   Attribute attribute = main->getAttr(kMeshAttr);
-  if (!attribute)
+  if (!attribute) {
+    if (failed(readPipeline(main, mesh)))
+      return failure();
     return mesh;
+  }
   auto text = dyn_cast<StringAttr>(attribute);
   auto refuse = [&](const Twine &why) {
     return main.emitError("has the mesh ")
@@ -115,6 +161,8 @@ FailureOr<Mesh> meshOf(func::FuncOp main) {
       return refuse("two axes are called '" + name + "'");
     mesh.axes.push_back({name.str(), size});
   }
+  if (failed(readPipeline(main, mesh)))
+    return failure();
   return mesh;
 }
 

@@ -29,6 +29,12 @@ inline constexpr llvm::StringLiteral kMeshAttr = "tressel.mesh";
 inline constexpr llvm::StringLiteral kShardingAttr = "tressel.sharding";
 /// On @main, from the pass `shard` until ranks are expanded: ops on ranks compute parts.
 inline constexpr llvm::StringLiteral kCutAttr = "tressel.cut";
+/// On @main, with a mesh: ranks along one axis of it are one accelerator, which has one micro-batch after the other,
+/// and stages (Stage.h) go through several accelerators: {axis = "micro", size = 4 : i64, order = "1f1b"}. Of `size`,
+/// the accelerators in a row, and `order` (PipelineOrder.h), the defaults are 1 and "best".
+inline constexpr llvm::StringLiteral kPipelineAttr = "tressel.pipeline";
+/// On @main, once ranks of a pipeline are expanded: its `order`, "" where the best is to be found.
+inline constexpr llvm::StringLiteral kMicroBatchOrderAttr = "tressel.micro_batch_order";
 /// On @main, with a mesh: each rank runs a program of its own, on the first accelerator of its machine, and finds
 /// inputs and results in parts.
 inline constexpr llvm::StringLiteral kRankProgramAttr = "tressel.rank_program";
@@ -62,7 +68,18 @@ std::string nameOfPart(llvm::StringRef name, int64_t rank);
 
 struct Mesh {
   std::vector<runtime::MeshAxis> axes;
+  std::optional<unsigned> time; ///< the axis whose ranks are one accelerator, one after the other (kPipelineAttr)
+  int64_t inRow = 1;            ///< accelerators for the stages of a pipeline; each is one per rank of the other axes
   bool empty() const { return axes.empty(); }
+  bool liesInTime(unsigned axis) const { return time == axis; }
+  /// Ranks along the axes that lie in space: accelerators that compute one stage.
+  int64_t numPlaces() const { return numRanks() / (time ? sizeOf(*time) : 1); }
+  int64_t numAccelerators() const { return inRow * numPlaces(); }
+  /// The rank's number among those of its micro-batch, and its micro-batch.
+  int64_t placeInSpace(int64_t rank) const;
+  int64_t microBatchOf(int64_t rank) const { return time ? placeOf(rank, *time) : 0; }
+  /// The accelerator on which a rank computes a stage, counted as acceleratorsOf does.
+  int64_t acceleratorOf(int64_t rank, int64_t stage) const { return stage % inRow * numPlaces() + placeInSpace(rank); }
   int64_t sizeOf(unsigned axis) const { return axes[axis].size.number(); }
   int64_t numRanks() const { return runtime::numRanks(axes); }
   /// Ranks along some axes.

@@ -46,15 +46,45 @@ def Tressel_CollectOp : MeshOp<"collect"> {
 def Tressel_AllReduceOp : MeshOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "the values of all ranks along some axes, combined";
   let description = [{
-    Every rank has the elements of the ranks along `over` combined, in the ranks' order: "sum", "prod", "max", "min", "any" or "all".
+    Every rank has the elements of the ranks along `over` combined: "sum", "prod", "max", "min", "any" or "all". The ranks' order is kept, and halves are combined, the
+    first as long as a power of two; with `in_turn`, one rank after the other.
     ```mlir
     %sum = tressel.all_reduce %part by "sum" over ["data"] : tensor<16x8xf32>
     ```
     Rules: (1) `over` names axes of the mesh, none twice; (2) sizes do not depend on coordinates along `over`.
   }];
-  let arguments = (ins AnyRankedTensor:$value, StrAttr:$by, StrArrayAttr:$over);
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$by, StrArrayAttr:$over, UnitAttr:$in_turn);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$value `by` $by `over` $over attr-dict `:` type($value)";
+  let assemblyFormat = "$value `by` $by `over` $over (`in_turn` $in_turn^)? attr-dict `:` type($value)";
+}
+
+def Tressel_CarryOp : MeshOp<"carry", [SameOperandsAndResultType]> {
+  let summary = "what the ranks before along some axes have, combined";
+  let description = [{
+    On the first rank along `over` the result is `initial`, on each other one `initial` and the values of the ranks before, combined in their order as `by`
+    says. What combines it with a rank's own value, and nothing else, is named by `carried`: then nothing is combined twice, as each rank goes on with what
+    the one before has.
+    ```mlir
+    %before = tressel.carry %gradient from %zero by "sum" over ["micro"] : tensor<8x4xf32>
+    %sum = tressel.add %before, %gradient {tressel.device = "ranks"} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %all = tressel.carried %sum of %before over ["micro"] : tensor<8x4xf32>
+    ```
+    Rules: (1) `over` names axes of the mesh, none twice; (2) sizes do not depend on coordinates along `over`.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$initial, StrAttr:$by, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `from` $initial `by` $by `over` $over attr-dict `:` type($value)";
+}
+
+def Tressel_CarriedOp : MeshOp<"carried", [SameOperandsAndResultType]> {
+  let summary = "the value of the last rank along some axes";
+  let description = [{
+    Every rank has what the last one along `over` has. The second operand is what `carry` gave it to go on with.
+    Rules: (1) `over` names axes of the mesh, none twice; (2) the second operand is the result of a `carry` over the same axes.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$before, StrArrayAttr:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `of` $before `over` $over attr-dict `:` type($value)";
 }
 
 def Tressel_ReduceScatterOp : MeshOp<"reduce_scatter"> {

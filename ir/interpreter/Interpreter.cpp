@@ -176,8 +176,9 @@ private:
 
   // --- Ranks: a value of theirs is one tensor per rank.
   bool isRanked(mlir::Operation *op) const {
-    return !mesh_.empty() && (isOnRanks(op) || llvm::isa<DealOp, CollectOp>(op) || isCollective(op) ||
-                              llvm::any_of(op->getOperands(), [&](mlir::Value v) { return ofRanks_.contains(v); }));
+    return !mesh_.empty() &&
+           (isOnRanks(op) || llvm::isa<DealOp, CollectOp, CarryOp, CarriedOp>(op) || isCollective(op) ||
+            llvm::any_of(op->getOperands(), [&](mlir::Value v) { return ofRanks_.contains(v); }));
   }
   const HostTensor &on(int64_t rank, mlir::Value value) {
     auto found = ofRanks_.find(value);
@@ -235,9 +236,9 @@ private:
   }
   bool runOnRank(mlir::Operation *op, int64_t rank, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
     auto deal = llvm::dyn_cast<DealOp>(op);
-    if (!deal && !isCollective(op))
+    if (!deal && !isCollective(op) && !llvm::isa<CarryOp, CarriedOp>(op))
       return runOp(op, operands, results);
-    auto axes = axesOf(op, deal ? deal.getOver() : axesOfCollective(op), mesh_);
+    auto axes = axesOf(op, op->getAttrOfType<mlir::ArrayAttr>("over"), mesh_);
     if (failed(axes))
       return fail(op, "does not fit the mesh");
     if (deal) {
@@ -255,7 +256,12 @@ private:
           op::interp::run(*op::findOp("concat"), parts, {static_cast<int64_t>(gather.getDim())}).outputs.at(0));
       return true;
     }
+    if (llvm::isa<CarriedOp>(op)) {
+      results.push_back(ofPlace(mesh_.numAlong(*axes) - 1));
+      return true;
+    }
     auto scatter = llvm::dyn_cast<ReduceScatterOp>(op);
+    auto carry = llvm::dyn_cast<CarryOp>(op);
     const llvm::StringRef how = op->getAttrOfType<mlir::StringAttr>("by");
     static constexpr std::pair<llvm::StringLiteral, const char *> kOps[] = {
         {"sum", "add"},     {"prod", "mul"},       {"max", "maximum"},
@@ -263,11 +269,24 @@ private:
     const auto *by = llvm::find_if(kOps, [&](const auto &pair) { return pair.first == how; });
     if (by == std::end(kOps))
       return fail(op, "combines by an unknown word");
-    HostTensor combined = ofPlace(0);
-    for (int64_t place = 1; place < mesh_.numAlong(*axes); ++place) {
-      const HostTensor pair[] = {combined, ofPlace(place)};
-      combined = op::interp::run(*op::findOp(by->second), pair, {}).outputs.at(0);
-    }
+    auto combine = [&](const HostTensor &a, const HostTensor &b) {
+      const HostTensor pair[] = {a, b};
+      return op::interp::run(*op::findOp(by->second), pair, {}).outputs.at(0);
+    };
+    std::vector<HostTensor> values;
+    const int64_t end = carry ? mesh_.placeOf(rank, *axes) : mesh_.numAlong(*axes);
+    if (carry)
+      values.push_back(operands[1]);
+    for (int64_t place = 0; place < end; ++place)
+      values.push_back(ofPlace(place));
+    const bool inTurn = carry || op->hasAttr("in_turn");
+    auto all = [&](auto &self, llvm::ArrayRef<HostTensor> some) -> HostTensor {
+      if (some.size() == 1)
+        return some.front();
+      const size_t first = inTurn ? some.size() - 1 : llvm::bit_ceil(some.size()) / 2;
+      return combine(self(self, some.take_front(first)), self(self, some.drop_front(first)));
+    };
+    HostTensor combined = all(all, values);
     if (scatter) {
       const auto d = static_cast<size_t>(scatter.getDim());
       const int64_t ranks = mesh_.numAlong(*axes);

@@ -9,6 +9,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
+#include "ir/graph/Stage.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "tressel/runtime/Corrections.h"
@@ -407,7 +408,7 @@ private:
         work[graph->groupOf(&op)] = auction->whole({&op});
         if (Operation *alone = &op; machine)
           footprints[graph->groupOf(alone)] = footprintOf(Boundary(Ops(alone)));
-        if (Attribute place = op.getAttr(graph::kDeviceAttr))
+        if (DictionaryAttr place = graph::placeOf(&op))
           places[graph->groupOf(&op)] = place;
       }
     // What did not fit together may do so when both have grown: a value that two ops read, and then both read it inside.
@@ -527,16 +528,16 @@ private:
   }
 
   /// What a cluster may need of the accelerator that it can go to: half, so that what comes next can come beside it.
-  std::optional<int64_t> roomAt(Attribute place) const {
+  std::optional<int64_t> roomAt(DictionaryAttr place) const {
+    const auto at = place ? place.getAs<StringAttr>(graph::kDeviceAttr) : StringAttr();
     std::optional<int64_t> most;
     for (const runtime::DeviceModel &device : machine->devices)
-      if (device.device.kind == runtime::DeviceKind::Gpu &&
-          (!place || cast<StringAttr>(place).getValue() == runtime::nameOf(device.device)))
+      if (device.device.kind == runtime::DeviceKind::Gpu && (!at || at == runtime::nameOf(device.device)))
         most = std::max(most.value_or(0), device.memoryBytes / 2);
     return most;
   }
   /// Whether the two together need too much of a memory in which one after the other has room.
-  bool isTooLarge(ClusterGraph::Group a, ClusterGraph::Group b, Ops both, Attribute place, int64_t &bytes) {
+  bool isTooLarge(ClusterGraph::Group a, ClusterGraph::Group b, Ops both, DictionaryAttr place, int64_t &bytes) {
     const int64_t apart = std::max(footprints[a], footprints[b]);
     bytes = footprints[a] + footprints[b];
     const std::optional<int64_t> room = roomAt(place);
@@ -574,11 +575,14 @@ private:
       return false;
     if (keepsForGradient(a, b))
       return false;
-    const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
+    const DictionaryAttr placeA = places.lookup(producer), placeB = places.lookup(consumer);
     if (placeA && placeB && placeA != placeB)
       return false;
     // Where accelerators have kernels of their own, they compute what nobody placed: it does not follow an op to the host.
-    auto isHost = [](Attribute place) { return place && cast<StringAttr>(place).getValue() == runtime::nameOf(graph::kHost); };
+    auto isHost = [](DictionaryAttr place) {
+      const auto device = place ? place.getAs<StringAttr>(graph::kDeviceAttr) : StringAttr();
+      return device && device == runtime::nameOf(graph::kHost);
+    };
     if (!hostProviders.empty() && isHost(placeA) != isHost(placeB))
       return false;
     SmallVector<Operation *> both;
@@ -620,7 +624,7 @@ private:
     auto found = work.find(g);
     if (found == work.end()) { // a view or a constant
       if (isView(ops.front()))
-        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
+        graph::takePlace(ops.front()); // wherever its operand is
       ops.front()->moveBefore(terminator);
       return;
     }
@@ -630,7 +634,7 @@ private:
     }
     if (ops.size() == 1 && (isRowView(ops.front()) || canJoinRows(ops.front()))) {
       if (isView(ops.front()))
-        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
+        graph::takePlace(ops.front()); // wherever its operand is
       ops.front()->moveBefore(terminator);
       return;
     }
@@ -693,7 +697,7 @@ private:
     return maker && maker->getBlock() == join->getBlock();
   }
 
-  void emitCluster(Operation *before, Ops ops, const Work &how, Attribute place) {
+  void emitCluster(Operation *before, Ops ops, const Work &how, DictionaryAttr place) {
     bool split = !how.root.empty();
     llvm::SmallDenseSet<Operation *> inRoot(how.root.begin(), how.root.end());
     SmallVector<Operation *> ordered(split ? Ops(how.root) : ops);
@@ -729,8 +733,7 @@ private:
                                             static_cast<uint64_t>(how.bid.packs.size()));
     graph::setCosts(cluster, how.bid.costs);
     graph::setRunnerUp(cluster, how.runnerUp);
-    if (place)
-      cluster->setAttr(graph::kDeviceAttr, place);
+    graph::setPlace(cluster, place);
     graph::setSegments(cluster, ordered, results);
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;
@@ -741,7 +744,7 @@ private:
         if (isImmediate(op, operand) && !map.contains(operand))
           map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
       Operation *inner = b.clone(*op, map);
-      inner->removeAttr(graph::kDeviceAttr);
+      graph::takePlace(inner);
       graph::removeSegment(inner);
       if (split && i + 1 == how.root.size())
         cluster.setRootOps(static_cast<int64_t>(body->getOperations().size()));
@@ -792,7 +795,7 @@ private:
   llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< no less than what the group needs at once
   static constexpr int64_t kLeastKept = 65536;             ///< bytes that a gradient keeps, to be worth a thought
   size_t turn = 0; ///< ops of the block ahead of its turning point; 0: it has none
-  llvm::DenseMap<ClusterGraph::Group, Attribute> places; ///< the devices that ops are annotated with
+  llvm::DenseMap<ClusterGraph::Group, DictionaryAttr> places; ///< what ops are annotated with
   std::vector<SmallVector<Operation *>> clones;
   llvm::DenseSet<Operation *> erased;
   struct PackLess {

@@ -2,9 +2,9 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Segment.h"
+#include "ir/graph/Stage.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/Hashing.h"
@@ -38,13 +38,14 @@ private:
       if (!isa<graph::ClusterOp, graph::PackOp>(op))
         continue;
       // Where it runs, and what becomes of its results, is the launch's affair.
-      const std::pair<StringRef, Attribute> ofLaunch[] = {{graph::kDeviceAttr, op.removeAttr(graph::kDeviceAttr)},
-                                                          {graph::kSegmentsAttr, op.removeAttr(graph::kSegmentsAttr)},
+      const std::pair<StringRef, Attribute> ofLaunch[] = {{graph::kSegmentsAttr, op.removeAttr(graph::kSegmentsAttr)},
                                                           {graph::kDroppedAttr, op.removeAttr(graph::kDroppedAttr)}};
+      const DictionaryAttr place = graph::takePlace(&op);
       graph::KernelOp kernel = kernelFor(&op);
       OpBuilder b(&op);
       auto launch = graph::LaunchOp::create(b, op.getLoc(), op.getResultTypes(),
                                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()), op.getOperands());
+      graph::setPlace(launch, place);
       for (auto [name, attribute] : ofLaunch)
         if (attribute)
           launch->setAttr(name, attribute);

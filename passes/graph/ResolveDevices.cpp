@@ -6,6 +6,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Segment.h"
+#include "ir/graph/Stage.h"
 #include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -48,9 +49,10 @@ private:
     auto isMisspelt = [](NamedAttribute attribute, ArrayRef<StringRef> known) {
       return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
     };
-    const StringRef ofOps[] = {graph::kDeviceAttr, graph::kSegmentAttr, graph::kKeptAttr};
-    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr, graph::kHomeAttr,
-                                  graph::kShardingAttr};
+    const StringRef ofOps[] = {graph::kDeviceAttr, graph::kSegmentAttr, graph::kKeptAttr, graph::kStageAttr,
+                               graph::kBackwardAttr};
+    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr,    graph::kPinnedAttr,
+                                  graph::kHomeAttr, graph::kShardingAttr, graph::kStageAttr};
     auto checkValues = [&](unsigned count, auto attributesOf, StringRef what) -> LogicalResult {
       for (unsigned i = 0; i < count; ++i)
         for (NamedAttribute attribute : attributesOf(i))

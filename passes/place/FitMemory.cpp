@@ -92,7 +92,8 @@ void Search::addOrder(func::FuncOp main, bool hasMemory) {
     held[d] = model.heldOn(d);
   std::vector<Operation *> order;
   for (const Planned &p : listSchedule(
-           model.ops(), costs, [&](Value v) { return isPageable(main, v); }, held))
+           model.ops(), costs, [&](Value v) { return isPageable(main, v); }, held, Effort::Quick, nullptr,
+           firstPipelineOrder(main)))
     order.push_back(p.op);
   addOrder(std::move(order));
 }

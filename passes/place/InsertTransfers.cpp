@@ -28,6 +28,7 @@ public:
     if (!*found || !machine || machine->devices.size() < 2)
       return;
     main = *found;
+    costs = std::make_shared<MachineCosts>(*machine);
     settleResults();
     copies.clear();
     views.clear();
@@ -109,12 +110,22 @@ private:
     return views[{value, nameOf(device)}] = clone->getResult(0);
   }
 
-  /// Whether all that is read there are views that have fewer bytes together: some of the rows.
+  /// Whether all that is read there are views that have fewer bytes together: some of the rows. Or all of them, in
+  /// parts so large that a copy of each takes hardly longer than one copy of all: what reads the first part need not
+  /// wait for the last.
   bool isReadInParts(Value base, DeviceRef device) {
-    int64_t bytes = 0;
-    for (Value value : read[{base, nameOf(device)}])
+    int64_t bytes = 0, count = 0;
+    for (Value value : read[{base, nameOf(device)}]) {
       bytes += bytesOf(value.getType());
-    return bytes < bytesOf(base.getType());
+      ++count;
+    }
+    const int64_t all = bytesOf(base.getType());
+    if (bytes != all || count < 2)
+      return bytes < all;
+    constexpr double kHardlyLonger = 1.05;
+    const auto from = costs->indexOf(homeOf(base)), to = costs->indexOf(device);
+    const auto one = from && to ? costs->transfer(*from, *to, all, false) : std::nullopt;
+    return one && one->seconds + static_cast<double>(count - 1) * one->latency <= kHardlyLonger * one->seconds;
   }
 
   /// One copy for all who read the value there.
@@ -156,6 +167,7 @@ private:
 
   const runtime::MachineModel *machine;
   func::FuncOp main; ///< of one run
+  std::shared_ptr<MachineCosts> costs; ///< of one run, too
   llvm::DenseMap<std::pair<Value, Attribute>, Value> copies, views;
   llvm::DenseMap<std::pair<Value, Attribute>, llvm::SetVector<Value>> read; ///< by base and device
 };

@@ -6,11 +6,14 @@
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
+#include "ir/graph/Stage.h"
 
 #include "tressel/runtime/Explain.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <limits>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <random>
@@ -78,6 +81,7 @@ struct Task {
   SmallVector<uint32_t, 4> reads; ///< values
   SmallVector<uint32_t, 2> writes;
   bool isJoin = false; ///< nobody has to do anything
+  bool isLazy = false; ///< of a pipeline: whatever else is ready comes first
 };
 
 /// Part 3, memory pressure: what lies on a device until the last reader has ended. Rows that are joined are the
@@ -91,12 +95,31 @@ struct Live {
 struct Problem {
   Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
           ArrayRef<int64_t> held);
+  /// Adds what tasks of micro-batches wait for in the order of a pipeline. False, and nothing added, where they would
+  /// wait for one another.
+  bool order(PipelineOrder pipeline);
+  /// Of the time until `end` the share in which engines that have micro-batches do nothing.
+  double bubbleOf(double end) const;
+  /// Tasks behind what they wait for; fewer than there are where some wait for one another.
+  std::vector<uint32_t> sorted() const;
   size_t resourceOf(uint32_t task) const { return tasks[task].planned.engine; }
 
   const MachineCosts &costs;
   std::vector<Task> tasks;
   std::vector<Live> values;
   ArrayRef<int64_t> held; ///< by device, all the time
+  PipelineShape pipeline;
+
+private:
+  void follow(uint32_t before, uint32_t after) {
+    if (llvm::is_contained(tasks[after].before, before))
+      return;
+    tasks[before].users.push_back(after);
+    tasks[after].before.push_back(before);
+  }
+  bool hasMicroBatch(const Task &task) const {
+    return !task.way && !task.isJoin && task.planned.device != 0 && graph::microBatchOf(task.planned.op);
+  }
 };
 
 Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
@@ -112,17 +135,11 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
     const unsigned device = deviceIndexOf(op, costs);
     std::tie(task.planned.device, task.planned.stream) = streamOf(op, costs);
     task.planned.engine = costs.engine(task.planned.device, task.planned.stream);
-    auto follow = [&](uint32_t before) {
-      if (llvm::is_contained(task.before, before))
-        return;
-      tasks[before].users.push_back(static_cast<uint32_t>(i));
-      task.before.push_back(before);
-    };
     for (Value operand : op->getOperands())
       if (auto at = indexOf.find(baseOf(operand)); at != indexOf.end() && !llvm::is_contained(task.reads, at->second)) {
         task.reads.push_back(at->second);
         ++values[at->second].readers;
-        follow(writerOf.lookup(baseOf(operand)));
+        follow(writerOf.lookup(baseOf(operand)), static_cast<uint32_t>(i));
       }
     for (Value result : op->getResults()) {
       indexOf[result] = static_cast<uint32_t>(values.size());
@@ -143,11 +160,118 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
       task.seconds = task.isJoin ? 0 : costs.seconds(op, device);
       if (facts.hasEffects(op)) {
         if (lastEffect != kNone)
-          follow(lastEffect);
+          follow(lastEffect, static_cast<uint32_t>(i));
         lastEffect = static_cast<uint32_t>(i);
       }
     }
   }
+}
+
+double Problem::bubbleOf(double end) const {
+  llvm::SmallDenseMap<size_t, double> busy; // by engine
+  llvm::SmallDenseSet<size_t> inPipeline;
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    busy[resourceOf(static_cast<uint32_t>(i))] += task.seconds;
+    if (hasMicroBatch(task))
+      inPipeline.insert(resourceOf(static_cast<uint32_t>(i)));
+  }
+  double sum = 0;
+  for (size_t engine : inPipeline)
+    sum += busy.lookup(engine);
+  return inPipeline.empty() || end <= 0 ? 0 : 1 - sum / (static_cast<double>(inPipeline.size()) * end);
+}
+
+std::vector<uint32_t> Problem::sorted() const {
+  SmallVector<size_t> missing;
+  std::vector<uint32_t> ready;
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    missing.push_back(task.before.size());
+    if (task.before.empty())
+      ready.push_back(static_cast<uint32_t>(i));
+  }
+  for (size_t done = 0; done < ready.size(); ++done)
+    for (uint32_t next : tasks[ready[done]].users)
+      if (--missing[next] == 0)
+        ready.push_back(next);
+  return ready;
+}
+
+bool Problem::order(PipelineOrder wanted) {
+  struct Of {
+    int64_t stage, microBatch;
+    bool isBackward;
+  };
+  std::vector<std::optional<Of>> of(tasks.size());
+  pipeline = {};
+  std::map<size_t, int64_t> placeOf; // by engine: its first stage
+  const bool hasStages =
+      llvm::any_of(tasks, [&](const Task &task) { return hasMicroBatch(task) && graph::stageOf(task.planned.op); });
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    // What any stage computes for itself has no turn.
+    if (!hasMicroBatch(task) || (hasStages && !graph::stageOf(task.planned.op)))
+      continue;
+    const int64_t stage = graph::stageOf(task.planned.op).value_or(0);
+    of[i] = {stage, *graph::microBatchOf(task.planned.op), graph::isBackward(task.planned.op)};
+    pipeline.stages = std::max(pipeline.stages, stage + 1);
+    pipeline.microBatches = std::max(pipeline.microBatches, of[i]->microBatch + 1);
+    auto [known, isNew] = placeOf.try_emplace(task.planned.engine, stage);
+    known->second = std::min(known->second, stage);
+  }
+  for (auto [engine, place] : placeOf)
+    pipeline.inRow = std::max(pipeline.inRow, place + 1);
+  // What another stage waits for on the micro-batch's way back; all else there computes gradients of weights.
+  std::vector<bool> isAwaited(tasks.size());
+  for (size_t i = tasks.size(); i-- > 0;) {
+    if (of[i] && !of[i]->isBackward)
+      continue;
+    for (uint32_t user : tasks[i].users)
+      if (!isAwaited[i])
+        isAwaited[i] = of[i] && of[user] ? of[user]->microBatch == of[i]->microBatch && of[user]->isBackward &&
+                                               (of[user]->stage != of[i]->stage || isAwaited[user])
+                       : of[user] ? of[user]->isBackward
+                                  : isAwaited[user];
+  }
+  const std::vector<Task> before(tasks);
+  for (auto [engine, place] : placeOf) {
+    std::map<std::tuple<int64_t, bool, int64_t>, SmallVector<uint32_t>> inSlot, lazy;
+    for (uint32_t i = 0; i < tasks.size(); ++i)
+      if (of[i] && tasks[i].planned.engine == engine) {
+        const bool waits = wanted == PipelineOrder::ZeroBubble && of[i]->isBackward && !isAwaited[i];
+        tasks[i].isLazy = waits;
+        (waits ? lazy : inSlot)[{of[i]->stage, of[i]->isBackward, of[i]->microBatch}].push_back(i);
+      }
+    const SmallVector<uint32_t> *last = nullptr;
+    for (const Slot &slot : slotsOf(wanted, pipeline, place)) {
+      auto found = inSlot.find({slot.stage, slot.isBackward, slot.microBatch});
+      if (found == inSlot.end())
+        continue;
+      const SmallVector<uint32_t> &tasksOf = found->second;
+      auto within = [](ArrayRef<uint32_t> some, const SmallVector<uint32_t> &all) {
+        return llvm::any_of(some, [&](uint32_t each) { return llvm::is_contained(all, each); });
+      };
+      SmallVector<uint32_t> first;
+      for (uint32_t i : tasksOf)
+        if (!within(tasks[i].before, tasksOf))
+          first.push_back(i);
+      auto follows = [&](const SmallVector<uint32_t> &some) {
+        for (uint32_t i : some)
+          if (!within(tasks[i].users, some))
+            for (uint32_t next : first)
+              follow(i, next);
+      };
+      if (last)
+        follows(*last);
+      // No more is kept for gradients of weights than one forward, one backward keeps.
+      if (!slot.isBackward)
+        if (auto waiting = lazy.find({slot.stage, true, slot.microBatch - pipeline.inRow}); waiting != lazy.end())
+          follows(waiting->second);
+      last = &tasksOf;
+    }
+  }
+  if (sorted().size() == tasks.size())
+    return true;
+  tasks = before;
+  return false;
 }
 
 /// Part 4, core: one way through the step, from its begin to its end or, with all arrows turned round, from its end to
@@ -429,6 +553,10 @@ public:
 
   /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
   bool consider(std::vector<double> urgency, const char *rule, double patience = 0) {
+    constexpr double kWhole = 1e6; // seconds: beyond all that is ready
+    for (auto [task, each] : llvm::zip_equal(p.tasks, urgency))
+      if (task.isLazy && each > -kWhole)
+        each -= 2 * kWhole;
     Walk walk(p, urgency, Walk::Kind::Forward, patience);
     ++numWalks;
     const double length = lengthOf(walk);
@@ -459,7 +587,8 @@ public:
   /// work early. `place`: of each task in the order of computing.
   bool bringAsUsed(ArrayRef<uint32_t> place) {
     std::vector<double> urgency(p.tasks.size());
-    for (size_t i = p.tasks.size(); i-- > 0;) {
+    const std::vector<uint32_t> sorted = p.sorted();
+    for (size_t i : llvm::reverse(sorted)) {
       const Task &task = p.tasks[i];
       urgency[i] = -static_cast<double>(place[i]);
       if ((!task.way && !task.isJoin) || task.users.empty())
@@ -495,6 +624,7 @@ public:
     return text + "; orders tried: " + std::to_string(numWalks);
   }
   size_t walks() const { return numWalks; }
+  double seconds() const { return bestSeconds; }
   ArrayRef<double> urgency() const { return best; }
 
   std::vector<Planned> result() const {
@@ -541,6 +671,11 @@ std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &c
   return plan;
 }
 
+std::optional<PipelineOrder> firstPipelineOrder(func::FuncOp main) {
+  auto name = main->getAttrOfType<StringAttr>(graph::kMicroBatchOrderAttr);
+  return name ? std::optional(parsePipelineOrder(name).value_or(kPipelineOrders[0])) : std::nullopt;
+}
+
 std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort,
                               std::string *how) {
   auto pageable = [&](Value value) { return isPageable(main, value); };
@@ -550,7 +685,26 @@ std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, Machin
   for (Operation *op : order.prepare)
     for (Value result : op->getResults())
       held[homeIndexOf(result, costs)] += bytesOf(result.getType());
-  return listSchedule(order.step, costs, pageable, held, effort, how);
+  const std::optional<PipelineOrder> first = firstPipelineOrder(main);
+  auto plan = [&](std::optional<PipelineOrder> pipeline, std::string *said) {
+    return listSchedule(order.step, costs, pageable, held, effort, said, pipeline);
+  };
+  const bool isNamed = first && parsePipelineOrder(main->getAttrOfType<StringAttr>(graph::kMicroBatchOrderAttr));
+  if (!first || isNamed || effort == Effort::Quick)
+    return plan(first, how);
+  constexpr double kAsLong = 0.99;
+  std::vector<Planned> best;
+  std::string all;
+  for (PipelineOrder each : kPipelineOrders) {
+    std::string said;
+    std::vector<Planned> planned = plan(each, &said);
+    all += (all.empty() ? "" : "; ") + said;
+    if (best.empty() || lengthOf(planned) < kAsLong * lengthOf(best))
+      best = std::move(planned);
+  }
+  if (how)
+    *how = all + "; the order of " + runtime::spellSeconds(lengthOf(best)) + " is taken";
+  return best;
 }
 
 double lengthOf(ArrayRef<Planned> plan) {
@@ -562,13 +716,15 @@ double lengthOf(ArrayRef<Planned> plan) {
 
 std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held, Effort effort,
-                                  std::string *how) {
-  const Problem problem(step, costs, isPageable, held);
+                                  std::string *how, std::optional<PipelineOrder> pipeline) {
+  Problem problem(step, costs, isPageable, held);
+  const bool isInOrder = pipeline && problem.order(*pipeline);
   const size_t size = problem.tasks.size();
   std::vector<double> way(size, 0);
   llvm::SmallDenseSet<unsigned> computing;
   bool moves = false;
-  for (size_t i = size; i-- > 0;) {
+  const std::vector<uint32_t> sorted = problem.sorted();
+  for (size_t i : llvm::reverse(sorted)) {
     const Task &task = problem.tasks[i];
     for (uint32_t user : task.users)
       way[i] = std::max(way[i], way[user]);
@@ -579,11 +735,19 @@ std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &cost
   }
   Search search(problem);
   const llvm::scope_exit explained([&] {
-    if (how)
-      *how = search.how();
+    if (!how)
+      return;
+    *how = search.how();
+    if (pipeline && isInOrder)
+      *how = (llvm::Twine("of micro-batches in the order ") + nameOf(*pipeline, problem.pipeline.isInterleaved()) +
+              " take " + runtime::spellSeconds(search.seconds()) + ", of which accelerators do nothing for " +
+              llvm::formatv("{0:P0}", problem.bubbleOf(search.seconds())).str() + " (bubble), " + *how)
+                 .str();
+    else if (pipeline)
+      *how = "in any order, as micro-batches wait for one another, " + *how;
   });
   search.consider(way, "the longest way to the end");
-  if (!moves && computing.size() < 2)
+  if (!moves && computing.size() < 2 && !isInOrder)
     return search.result(); // one engine: any order takes as long
   // The longest way goes through all chains side by side, which leaves the devices of later stages idle for long: the
   // order that was given goes through one after the other.

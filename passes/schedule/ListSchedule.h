@@ -1,8 +1,9 @@
 // The order of a step over several devices: list scheduling in the time that the machine's model predicts.
 #pragma once
 
-#include "passes/schedule/IssueOrder.h"
 #include "passes/place/MachineCosts.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/PipelineOrder.h"
 
 namespace tressel::passes {
 
@@ -24,14 +25,22 @@ enum class Effort : uint8_t { Quick, Thorough };
 /// Transfers share links as in Simulate.h. `isPageable` tells which values of the host are not in pinned memory; `held`
 /// is what lies in a device's memory all the time, in bytes. An op begins only when its results fit into the memory of
 /// its device, unless nothing else is left to wait for. `how`, if given, becomes what was tried and what came of it.
+///
+/// With `pipeline`, an accelerator takes the micro-batches (ir/graph/Stage.h) in that order; in any where they wait for
+/// one another.
 std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held,
-                                  Effort effort = Effort::Quick, std::string *how = nullptr);
+                                  Effort effort = Effort::Quick, std::string *how = nullptr,
+                                  std::optional<PipelineOrder> pipeline = std::nullopt);
+/// The order that @main asks for (graph::kMicroBatchOrderAttr), or the first that is to be tried; nothing without
+/// micro-batches.
+std::optional<PipelineOrder> firstPipelineOrder(mlir::func::FuncOp main);
 
 /// The same for an order that is settled, in that order: each engine takes its ops as they come.
 std::vector<Planned> scheduleInOrder(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                      llvm::function_ref<bool(mlir::Value)> isPageable);
-/// One of these, for a placed program with its transfers.
+/// One of these, for a placed program with its transfers. Micro-batches: with `Thorough` in the order that @main asks
+/// for, or in the best one; of two that take as long within a hundredth, in the one that keeps less memory.
 std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort,
                               std::string *how = nullptr);
 /// When the last op ends.

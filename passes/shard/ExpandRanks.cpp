@@ -3,6 +3,7 @@
 #include "passes/shard/Parts.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Stage.h"
 #include "ir/op/Infer.h"
 #include "mlir/IR/IRMapping.h"
 #include "tressel/runtime/Dim.h"
@@ -34,9 +35,11 @@ public:
       return settleRank(*main);
     mesh = *found;
     perRank.clear();
+    carried.clear();
     places = acceleratorsOf(machine, devices);
-    if (places.size() < static_cast<size_t>(mesh.numRanks())) {
-      main->emitError("is for a mesh of ") << mesh.numRanks() << " accelerators, and there are " << places.size();
+    if (places.size() < static_cast<size_t>(mesh.numAccelerators())) {
+      main->emitError("is for a mesh of ")
+          << mesh.numAccelerators() << " accelerators, and there are " << places.size();
       return signalPassFailure();
     }
     Block &block = main->getBody().front();
@@ -55,6 +58,12 @@ public:
     eraseUnused(block); // a rank takes one of many parts
     (*main)->removeAttr(graph::kMeshAttr);
     (*main)->removeAttr(graph::kCutAttr);
+    if (mesh.time) // the order of micro-batches is the schedule's to find
+      (*main)->setAttr(graph::kMicroBatchOrderAttr, orderOf((*main)->removeAttr(graph::kPipelineAttr)));
+  }
+  StringAttr orderOf(Attribute pipeline) {
+    const auto order = cast<DictionaryAttr>(pipeline).getAs<StringAttr>("order");
+    return order ? order : StringAttr::get(&getContext(), "");
   }
 
   /// The program of one rank: on the first accelerator. Its mesh stays, for its collectives.
@@ -90,46 +99,69 @@ public:
     main->removeAttr(graph::kCutAttr);
   }
 
-  /// The attributes of a rank's part: it lies on the rank's accelerator, and has the value's name with the rank's number.
-  DictionaryAttr ofRank(ArrayRef<NamedAttribute> attributes, int64_t rank) {
+  /// The attributes of an accelerator's part: it lies there, and has the value's name with a number.
+  DictionaryAttr ofPlace(ArrayRef<NamedAttribute> attributes, int64_t accelerator, int64_t number) {
     SmallVector<NamedAttribute> own;
     for (NamedAttribute attribute : attributes) {
       const StringRef name = attribute.getName();
       if (name == graph::kHomeAttr)
-        attribute.setValue(StringAttr::get(&getContext(), runtime::nameOf(places[static_cast<size_t>(rank)])));
+        attribute.setValue(StringAttr::get(&getContext(), runtime::nameOf(places[static_cast<size_t>(accelerator)])));
       else if (name == graph::kNameAttr || name == graph::kStateAttr)
-        attribute.setValue(StringAttr::get(&getContext(), graph::nameOfPart(cast<StringAttr>(attribute.getValue()).getValue(), rank)));
+        attribute.setValue(StringAttr::get(
+            &getContext(), graph::nameOfPart(cast<StringAttr>(attribute.getValue()).getValue(), number)));
       own.push_back(attribute);
     }
     return DictionaryAttr::get(&getContext(), own);
   }
 
+  /// The accelerators in a row that have an argument or result: those of one place (kStageAttr), or all.
+  std::pair<int64_t, int64_t> rowsOf(Attribute stage) const {
+    if (auto number = dyn_cast_if_present<IntegerAttr>(stage); number && number.getInt() >= 0)
+      return {number.getInt() % mesh.inRow, number.getInt() % mesh.inRow + 1};
+    return {0, mesh.inRow};
+  }
+
   void takeArguments(func::FuncOp main) {
-    const auto ranks = static_cast<unsigned>(mesh.numRanks());
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       if (!graph::isArgumentOnRanks(main, i))
         continue;
       const BlockArgument argument = main.getArgument(i);
-      for (unsigned rank = 0; rank < ranks; ++rank)
-        (void)main.insertArgument(i + 1 + rank, argument.getType(), ofRank(mlir::function_interface_impl::getArgAttrs(main, i), rank), argument.getLoc());
-      for (unsigned rank = 0; rank < ranks; ++rank)
-        perRank[argument].push_back(main.getArgument(i + 1 + rank));
-      i += ranks;
+      const auto [from, to] = rowsOf(main.getArgAttr(i, graph::kStageAttr));
+      const int64_t first = from * mesh.numPlaces(), end = to * mesh.numPlaces();
+      for (int64_t place = first; place < end; ++place)
+        (void)main.insertArgument(i + 1 + static_cast<unsigned>(place - first), argument.getType(),
+                                  ofPlace(mlir::function_interface_impl::getArgAttrs(main, i), place, place - first),
+                                  argument.getLoc());
+      SmallVector<Value> each;
+      for (int64_t row = 0; row < mesh.inRow; ++row)
+        for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
+          const int64_t at = to - from == 1 ? mesh.acceleratorOf(rank, 0) : mesh.acceleratorOf(rank, row);
+          each.push_back(main.getArgument(i + 1 + static_cast<unsigned>(at)));
+        }
+      perRank[argument] = std::move(each);
+      i += static_cast<unsigned>(end - first);
     }
   }
   void giveResults(func::FuncOp main, Operation *end) {
-    const auto ranks = static_cast<unsigned>(mesh.numRanks());
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       if (!graph::isResultOnRanks(main, i))
         continue;
       const Value value = end->getOperand(i);
-      for (unsigned rank = 0; rank < ranks; ++rank) {
-        (void)main.insertResult(i + 1 + rank, on(rank, value).getType(), ofRank(mlir::function_interface_impl::getResultAttrs(main, i), rank));
-        end->insertOperands(i + 1 + rank, on(rank, value));
+      const auto [from, to] = rowsOf(main.getResultAttr(i, graph::kStageAttr));
+      SmallVector<Value> each(static_cast<size_t>((to - from) * mesh.numPlaces()));
+      for (int64_t row = from; row < to; ++row)
+        for (int64_t rank = mesh.numRanks(); rank-- > 0;) // of micro-batches, which have the same, the first
+          each[static_cast<size_t>(mesh.acceleratorOf(rank, row - from))] = on(row, rank, value);
+      for (auto [k, own] : llvm::enumerate(each)) {
+        const unsigned at = i + 1 + static_cast<unsigned>(k);
+        (void)main.insertResult(at, own.getType(),
+                                ofPlace(mlir::function_interface_impl::getResultAttrs(main, i),
+                                        from * mesh.numPlaces() + static_cast<int64_t>(k), static_cast<int64_t>(k)));
+        end->insertOperands(at, own);
       }
       (void)main.eraseResult(i);
       end->eraseOperand(i);
-      i += ranks - 1;
+      i += static_cast<unsigned>(each.size()) - 1;
     }
   }
 
@@ -142,46 +174,83 @@ private:
     });
   }
 
-  Value on(int64_t rank, Value value) const {
+  /// What a rank has for a value where it computes the stages of one accelerator in the row.
+  Value on(int64_t row, int64_t rank, Value value) const {
+    if (auto found = carried.find(value); found != carried.end()) { // what the micro-batch before has
+      const Carried &carry = found->second;
+      const int64_t at = mesh.placeOf(rank, carry.axes);
+      return at == 0 ? on(row, rank, carry.initial) : on(row, mesh.rankAt(at - 1, carry.axes, rank), carry.sum);
+    }
     auto found = perRank.find(value);
-    return found == perRank.end() ? value : found->second[static_cast<size_t>(rank)];
+    return found == perRank.end() ? value : found->second[indexOf(row, rank)];
+  }
+  size_t indexOf(int64_t row, int64_t rank) const { return static_cast<size_t>(row * mesh.numRanks() + rank); }
+  /// Calls `fn` for each accelerator in the row, and each rank.
+  void forEach(llvm::function_ref<void(int64_t row, int64_t rank)> fn) const {
+    for (int64_t row = 0; row < mesh.inRow; ++row)
+      for (int64_t rank = 0; rank < mesh.numRanks(); ++rank)
+        fn(row, rank);
   }
 
   LogicalResult expand(Operation *op) {
-    const int64_t ranks = mesh.numRanks();
+    auto over = op->getAttrOfType<ArrayAttr>("over");
+    FailureOr<SmallVector<unsigned>> axes = SmallVector<unsigned>();
+    if (isa<graph::DealOp, graph::CollectOp, graph::CarryOp, graph::CarriedOp>(op) &&
+        failed(axes = graph::axesOf(op, over, mesh)))
+      return failure();
     if (auto deal = dyn_cast<graph::DealOp>(op)) {
-      FailureOr<SmallVector<unsigned>> axes = graph::axesOf(op, deal.getOver(), mesh);
-      const int64_t along = failed(axes) ? 0 : mesh.numAlong(*axes),
-                    given = static_cast<int64_t>(deal.getValues().size());
-      if (failed(axes) || (given != 1 && given != along))
-        return failed(axes) ? failure()
-                            : op->emitOpError("(rule 2) has ") << given << " operands for " << along << " ranks";
-      for (int64_t rank = 0; rank < ranks; ++rank)
-        perRank[deal.getResult()].push_back(
-            on(rank, deal.getValues()[given == 1 ? 0 : static_cast<unsigned>(mesh.placeOf(rank, *axes))]));
+      const int64_t along = mesh.numAlong(*axes), given = static_cast<int64_t>(deal.getValues().size());
+      if (given != 1 && given != along)
+        return op->emitOpError("(rule 2) has ") << given << " operands for " << along << " ranks";
+      SmallVector<Value> each;
+      forEach([&](int64_t row, int64_t rank) {
+        each.push_back(
+            on(row, rank, deal.getValues()[given == 1 ? 0 : static_cast<unsigned>(mesh.placeOf(rank, *axes))]));
+      });
+      perRank[deal.getResult()] = std::move(each);
       replaced.insert(op);
       return success();
     }
     if (auto collect = dyn_cast<graph::CollectOp>(op)) {
-      FailureOr<SmallVector<unsigned>> axes = graph::axesOf(op, collect.getOver(), mesh);
-      if (failed(axes))
-        return failure();
       if (static_cast<int64_t>(collect.getNumResults()) != mesh.numAlong(*axes))
         return op->emitOpError("(rule 2) has ")
                << collect.getNumResults() << " results for " << mesh.numAlong(*axes) << " ranks";
       for (auto [place, result] : llvm::enumerate(collect.getResults()))
-        if (!collect.getOnRanks())
-          result.replaceAllUsesWith(on(mesh.rankAt(static_cast<int64_t>(place), *axes, 0), collect.getValue()));
-        else
-          for (int64_t rank = 0; rank < ranks; ++rank)
-            perRank[result].push_back(on(mesh.rankAt(static_cast<int64_t>(place), *axes, rank), collect.getValue()));
+        if (!collect.getOnRanks()) {
+          result.replaceAllUsesWith(on(0, mesh.rankAt(static_cast<int64_t>(place), *axes, 0), collect.getValue()));
+        } else {
+          SmallVector<Value> each;
+          forEach([&](int64_t row, int64_t rank) {
+            each.push_back(on(row, mesh.rankAt(static_cast<int64_t>(place), *axes, rank), collect.getValue()));
+          });
+          perRank[result] = std::move(each);
+        }
+      replaced.insert(op);
+      return success();
+    }
+    if (auto carry = dyn_cast<graph::CarryOp>(op)) {
+      for (Operation *user : carry->getUsers())
+        if (auto end = dyn_cast<graph::CarriedOp>(user); end && end.getBefore() == carry && end.getOver() == over)
+          carried.try_emplace(carry.getResult(), Carried{carry.getInitial(), end.getValue(), *axes});
+      if (!carried.contains(carry.getResult()))
+        return op->emitOpError("has no 'carried' that says what goes on with it");
+      replaced.insert(op);
+      return success();
+    }
+    if (auto end = dyn_cast<graph::CarriedOp>(op)) {
+      SmallVector<Value> each;
+      forEach([&](int64_t row, int64_t rank) {
+        each.push_back(on(row, mesh.rankAt(mesh.numAlong(*axes) - 1, *axes, rank), end.getValue()));
+      });
+      perRank[end.getResult()] = std::move(each);
       replaced.insert(op);
       return success();
     }
     if (isa<graph::AllReduceOp>(op))
       return op->emitOpError("is to be lowered before ranks are expanded");
-    const bool isRanked = graph::isOnRanks(op) ||
-                          llvm::any_of(op->getOperands(), [&](Value operand) { return perRank.contains(operand); });
+    const bool isRanked = graph::isOnRanks(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+                            return perRank.contains(operand) || carried.contains(operand);
+                          });
     if (!isRanked)
       return success();
     if (op->hasTrait<OpTrait::IsTerminator>()) {
@@ -194,20 +263,64 @@ private:
           held.push_back(i);
       return success();
     }
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      SmallVector<Value> operands =
-          llvm::map_to_vector(op->getOperands(), [&](Value operand) { return on(rank, operand); });
-      Operation *made = copyFor(op, operands, rank);
-      if (!made)
-        return failure();
-      if (graph::isOnRanks(op))
-        graph::setDevice(made, places[static_cast<size_t>(rank)]);
-      for (auto [result, own] : llvm::zip_equal(op->getResults(), made->getResults()))
-        perRank[result].push_back(own);
-      ++numExpanded;
-    }
+    return compute(op);
+  }
+
+  /// One op for each accelerator and micro-batch. Of one stage, on the accelerator of that; of none, for each that may
+  /// read it. What several micro-batches would compute alike is computed once.
+  LogicalResult compute(Operation *op) {
+    const std::optional<int64_t> stage = graph::stageOf(op);
+    const bool isOnce = op->getNumResults() == 0; // for its effect
+    const int64_t from = stage ? *stage % mesh.inRow : 0, to = stage || isOnce ? from + 1 : mesh.inRow;
+    SmallVector<Operation *> made;
+    for (Value result : op->getResults())
+      perRank[result].resize(static_cast<size_t>(mesh.inRow * mesh.numRanks()));
+    for (int64_t row = from; row < to; ++row)
+      for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
+        SmallVector<Value> operands =
+            llvm::map_to_vector(op->getOperands(), [&](Value operand) { return on(row, rank, operand); });
+        Operation *own = copyFor(op, operands, rank);
+        if (!own)
+          return failure();
+        if (graph::isOnRanks(op))
+          graph::setDevice(own, places[static_cast<size_t>(mesh.acceleratorOf(rank, row))]);
+        if (Operation *known = likeOneOf(made, own)) {
+          own->erase();
+          own = known;
+          own->removeAttr(graph::kMicroBatchAttr);
+        } else {
+          made.push_back(own);
+          if (mesh.time && graph::isOnRanks(op))
+            graph::setMicroBatch(own, mesh.microBatchOf(rank));
+          ++numExpanded;
+        }
+        for (auto [result, value] : llvm::zip_equal(op->getResults(), own->getResults())) {
+          SmallVector<Value> &each = perRank.find(result)->second;
+          if (to - from == mesh.inRow)
+            each[indexOf(row, rank)] = value;
+          else
+            for (int64_t reader = 0; reader < mesh.inRow; ++reader)
+              each[indexOf(reader, rank)] = value;
+        }
+      }
     replaced.insert(op);
     return success();
+  }
+
+  /// The one of `made` that computes the same on the same accelerator, if micro-batches may have that in common.
+  Operation *likeOneOf(ArrayRef<Operation *> made, Operation *op) const {
+    if (!mesh.time)
+      return nullptr;
+    for (Operation *each : made)
+      if (llvm::equal(each->getOperands(), op->getOperands()) &&
+          llvm::equal(each->getResultTypes(), op->getResultTypes()) && attributesOf(each) == attributesOf(op))
+        return each;
+    return nullptr;
+  }
+  static DictionaryAttr attributesOf(Operation *op) {
+    NamedAttrList attributes(op->getAttrDictionary());
+    attributes.erase(graph::kMicroBatchAttr);
+    return attributes.getDictionary(op->getContext());
   }
 
   /// The op with the numbers of one rank.
@@ -241,7 +354,13 @@ private:
   std::vector<runtime::DeviceRef> devices, places;
   bool onlyUneven;
   graph::Mesh mesh; ///< of one run
-  llvm::DenseMap<Value, SmallVector<Value>> perRank;
+  llvm::DenseMap<Value, SmallVector<Value>> perRank; ///< by accelerator in the row, then by rank
+  struct Carried {
+    Value initial;
+    Value sum; ///< what the next micro-batch goes on with
+    SmallVector<unsigned> axes;
+  };
+  llvm::DenseMap<Value, Carried> carried; ///< by the result of carry
   llvm::DenseSet<Operation *> replaced;
   SmallVector<unsigned> held; ///< arguments of which each rank has its own now
 };

@@ -5,6 +5,7 @@
 #include "passes/shard/Parts.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Stage.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/MachineModel.h"
 
@@ -15,7 +16,8 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Three ways to combine m bytes of n ranks within a process, all in the ranks' order, so that all have the same bits:
+/// Three ways to combine m bytes of n ranks within a process, all in the ranks' order and by halves, so that all have
+/// the same bits:
 ///
 ///   at once           each rank reads the others' m bytes and combines all: n - 1 copies of m from each
 ///   in two steps      each rank combines an n-th, and reads the others' results: 2 (n - 1) copies of m / n from each
@@ -79,14 +81,15 @@ private:
           bucket.after.insert(&op);
       auto reduce = dyn_cast<graph::AllReduceOp>(op);
       const TensorType type = reduce ? graph::fromMlir(reduce.getValue().getType()) : TensorType();
-      if (!reduce || !type.shape.isStatic())
+      if (!reduce || !type.shape.isStatic() || isInTime(reduce, mesh))
         continue;
       const int64_t bytes = type.bytes();
       const bool isUrgent = leads.contains(&op);
       auto takes = [&](Bucket &bucket) {
         graph::AllReduceOp like = bucket.members.front();
         return bucket.isUrgent == isUrgent && bucket.bytes + bytes <= (isUrgent ? kLittle : mostBytes) &&
-               !bucket.after.contains(&op) && like.getBy() == reduce.getBy() && like.getOver() == reduce.getOver() &&
+               !bucket.after.contains(&op) && graph::placeOf(like) == graph::placeOf(reduce) &&
+               like.getBy() == reduce.getBy() && like.getOver() == reduce.getOver() &&
                graph::fromMlir(like.getValue().getType()).dtype == type.dtype;
       };
       auto found = llvm::find_if(llvm::reverse(buckets), takes);
@@ -171,7 +174,7 @@ private:
     }
     OpBuilder b(last);
     SmallVector<Location> locations = llvm::map_to_vector(bucket.members, [](graph::AllReduceOp member) { return member.getLoc(); });
-    PartBuilder parts(b, fuseLocations(&getContext(), locations), mesh);
+    PartBuilder parts(b, fuseLocations(&getContext(), locations), mesh, last);
     SmallVector<Value> flat;
     for (graph::AllReduceOp member : bucket.members)
       flat.push_back(parts.make("reshape", member.getValue(), {op::Sizes{graph::fromMlir(member.getValue().getType()).shape.numElements()}}, true));
@@ -183,8 +186,9 @@ private:
     if (!bucket.isUrgent && elements % unit != 0)
       flat.push_back(parts.make("full", {}, {op::Sizes{unit - elements % unit}, 0.0, type.dtype}, true));
     const Value joined = parts.concat(flat, 0, true);
-    auto reduce = graph::AllReduceOp::create(b, last.getLoc(), joined.getType(), joined, last.getBy(), last.getOver());
-    graph::setOnRanks(reduce);
+    auto reduce =
+        graph::AllReduceOp::create(b, last.getLoc(), joined.getType(), joined, last.getBy(), last.getOver(), false);
+    parts.putOnRanks(reduce);
     int64_t offset = 0;
     for (graph::AllReduceOp member : bucket.members) {
       const Shape shape = graph::fromMlir(member.getValue().getType()).shape;
@@ -205,14 +209,23 @@ private:
     }
   }
 
+  /// Whether it combines what one accelerator has.
+  static bool isInTime(graph::AllReduceOp reduce, const graph::Mesh &mesh) {
+    return mesh.time && reduce.getOver().size() == 1 &&
+           cast<StringAttr>(reduce.getOver()[0]).getValue() == mesh.axes[*mesh.time].name;
+  }
+
   LogicalResult lower(graph::AllGatherOp gather, const graph::Mesh &mesh) {
     FailureOr<SmallVector<unsigned>> axes = graph::axesOf(gather, gather.getOver(), mesh);
     if (failed(axes))
       return failure();
     OpBuilder b(gather);
-    PartBuilder parts(b, gather.getLoc(), mesh);
-    gather.getResult().replaceAllUsesWith(parts.concat(parts.collect(gather.getValue(), *axes, /*onRanks=*/true),
-                                                       static_cast<unsigned>(gather.getDim()), true));
+    PartBuilder parts(b, gather.getLoc(), mesh, gather);
+    const auto d = static_cast<unsigned>(gather.getDim());
+    const Value joined = parts.concat(parts.collect(gather.getValue(), *axes, /*onRanks=*/true), d, true);
+    // Parts of parts may add up to the whole without their text showing it.
+    const Size whole = graph::fromMlir(gather.getType()).shape[static_cast<int>(d)];
+    gather.getResult().replaceAllUsesWith(parts.slice(joined, d, 0, whole, true));
     gather.erase();
     ++numLowered;
     return success();
@@ -232,7 +245,7 @@ private:
     if (ofOneRank && d == 0)
       return success();
     OpBuilder b(scatter);
-    PartBuilder parts(b, scatter.getLoc(), mesh);
+    PartBuilder parts(b, scatter.getLoc(), mesh, scatter);
     const int64_t ranks = mesh.numAlong(*axes);
     const Shape whole = graph::fromMlir(scatter.getValue().getType()).shape,
                 part = graph::fromMlir(scatter.getType()).shape;
@@ -284,7 +297,7 @@ private:
     if (d == 0)
       return success();
     OpBuilder b(gather);
-    PartBuilder parts(b, gather.getLoc(), mesh);
+    PartBuilder parts(b, gather.getLoc(), mesh, gather);
     op::Sizes first(part.begin(), part.end()), apart{n};
     op::Ints order;
     first[0] = first[0] * n;
@@ -315,7 +328,15 @@ private:
       return reduce.emitOpError("combines by \"")
              << reduce.getBy() << "\", which is none of sum, prod, max, min, any, all";
     OpBuilder b(reduce);
-    PartBuilder parts(b, reduce.getLoc(), mesh);
+    PartBuilder parts(b, reduce.getLoc(), mesh, reduce);
+    if (isInTime(reduce, mesh)) {
+      reduce.getResult().replaceAllUsesWith(
+          reduce.getInTurn() ? parts.accumulate(reduce.getValue(), *how, *mesh.time)
+                             : parts.combine(parts.collect(reduce.getValue(), *mesh.time, true), *how, true));
+      reduce.erase();
+      ++numLowered;
+      return success();
+    }
     const Value value = reduce.getValue();
     const TensorType type = graph::fromMlir(value.getType());
     const int64_t ranks = mesh.numAlong(*axes), bytes = bytesOf(value.getType());
@@ -327,13 +348,14 @@ private:
     const bool fits = part && part->isNumber() && part->number() > 0 &&
                       part->number() * static_cast<int64_t>(sizeOf(type.dtype)) % kAlignment == 0;
     // One group, which the host combines once, if it may.
-    const bool isAll = axes->size() == mesh.axes.size() && (devices.empty() || llvm::is_contained(devices, graph::kHost));
+    const bool isAll = !mesh.time && axes->size() == mesh.axes.size() &&
+                       (devices.empty() || llvm::is_contained(devices, graph::kHost));
     const bool inSteps = fits && ranks > 2 && times && times->inSteps < std::min(times->atOnce, isAll ? times->throughHost : times->atOnce);
     const bool throughHost = !inSteps && isAll && times && times->throughHost < times->atOnce;
     Value combined;
     if (throughHost) {
       const Value sum = parts.combine(parts.collect(value, *axes, false), *how, false);
-      for (Operation *op = sum.getDefiningOp(); op && graph::infoOf(op); op = op->getOperand(0).getDefiningOp())
+      for (Operation *op = sum.getDefiningOp(); graph::infoOf(op); op = op->getPrevNode()) // back to what was collected
         graph::setDevice(op, graph::kHost);
       combined = parts.deal(sum, {}, sum.getType());
     } else if (!inSteps) {

@@ -1,6 +1,7 @@
 #include "passes/shard/Parts.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Stage.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
@@ -40,8 +41,31 @@ std::optional<op::Combine> parseCombine(StringRef name) {
 Value PartBuilder::make(StringRef op, ValueRange operands, const op::Attrs &attrs, bool onRanks) {
   Operation *made = graph::createOp(b, loc, *op::findOp(std::string_view(op)), operands, attrs);
   if (onRanks)
-    graph::setOnRanks(made);
+    putOnRanks(made);
   return made->getResult(0);
+}
+
+void PartBuilder::putOnRanks(Operation *op) const {
+  graph::setOnRanks(op);
+  if (like)
+    graph::copyStage(like, op);
+}
+
+Value PartBuilder::accumulate(Value value, op::Combine how, unsigned axis) {
+  const TensorType type = graph::fromMlir(value.getType());
+  const auto over = graph::namesOf(b.getContext(), axis, mesh);
+  // Of others than sums what is neutral depends on the type; there are few of them, and they are small.
+  if (how != op::Combine::Sum || !type.shape.isStatic()) {
+    const SmallVector<Value> values = collect(value, axis, /*onRanks=*/true);
+    Value all = values.front();
+    for (Value each : ArrayRef(values).drop_front())
+      all = combine({all, each}, how, /*onRanks=*/true);
+    return all;
+  }
+  const Value zero = make("full", {}, {op::Sizes(type.shape.begin(), type.shape.end()), 0.0, type.dtype}, true);
+  auto before = graph::CarryOp::create(b, loc, value.getType(), value, zero, passes::nameOf(how), over);
+  const Value sum = combine({before, value}, how, true);
+  return graph::CarriedOp::create(b, loc, value.getType(), sum, before, over);
 }
 
 Value PartBuilder::slice(Value value, unsigned dim, Size first, Size count, bool onRanks) {
@@ -60,10 +84,12 @@ Value PartBuilder::concat(ValueRange parts, unsigned dim, bool onRanks) {
 
 Value PartBuilder::combine(ValueRange values, op::Combine how, bool onRanks) {
   const auto *found = llvm::find_if(kCombinations, [&](const Combination &c) { return c.combine == how; });
-  Value all = values.front();
-  for (Value value : values.drop_front())
-    all = make(found->op, {all, value}, {}, onRanks);
-  return all;
+  if (values.size() == 1)
+    return values.front();
+  const size_t first = llvm::bit_ceil(values.size()) / 2;
+  const Value left = combine(values.take_front(first), how, onRanks),
+              right = combine(values.drop_front(first), how, onRanks);
+  return make(found->op, {left, right}, {}, onRanks);
 }
 
 Value PartBuilder::deal(ValueRange values, ArrayRef<unsigned> axes, Type type) {

@@ -14,7 +14,9 @@ namespace tressel::passes {
 class PartBuilder {
 public:
   /// `mesh` outlives it.
-  PartBuilder(mlir::OpBuilder &b, mlir::Location loc, const graph::Mesh &mesh) : b(b), loc(loc), mesh(mesh) {}
+  /// What ranks compute belongs to the stage of `like`, if that has one.
+  PartBuilder(mlir::OpBuilder &b, mlir::Location loc, const graph::Mesh &mesh, mlir::Operation *like = nullptr)
+      : b(b), loc(loc), mesh(mesh), like(like) {}
 
   /// An op of the table on values of the program, or of the ranks. Errors of its rules are the caller's mistake
   /// (asserts).
@@ -22,7 +24,8 @@ public:
   /// Elements along `dim` from `first` on.
   mlir::Value slice(mlir::Value value, unsigned dim, Size first, Size count, bool onRanks);
   mlir::Value concat(mlir::ValueRange parts, unsigned dim, bool onRanks);
-  /// The values combined in their order.
+  /// The values combined in their order, by halves, the first as long as a power of two: ranks whose number is a power
+  /// of two, and micro-batches of them, combine as their product of ranks would.
   mlir::Value combine(mlir::ValueRange values, op::Combine how, bool onRanks);
   mlir::Value deal(mlir::ValueRange values, llvm::ArrayRef<unsigned> axes, mlir::Type type);
   /// One value per rank along the axes, with the sizes that it has there.
@@ -30,7 +33,12 @@ public:
   /// Of blocks that each rank has, one for every rank along the axes, each rank gets those for it, in the order of the
   /// ranks that had them. Blocks for one rank are alike.
   llvm::SmallVector<mlir::Value> exchange(mlir::ValueRange blocks, llvm::ArrayRef<unsigned> axes);
+  /// Of a value that ranks have terms of, the terms of all along an axis that lies in time, combined: each goes on with
+  /// what the one before has.
+  mlir::Value accumulate(mlir::Value value, op::Combine how, unsigned axis);
   mlir::OpBuilder &builder() { return b; }
+  /// Sets device and stage of what ranks compute.
+  void putOnRanks(mlir::Operation *op) const;
   /// What a rank of these coordinates along the axes (counted row-major) has for a size.
   Size at(Size size, int64_t place, llvm::ArrayRef<unsigned> axes) const;
 
@@ -38,6 +46,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   const graph::Mesh &mesh;
+  mlir::Operation *like;
 };
 
 /// The accelerators that a program may use, in the order in which they are a mesh's ranks.

@@ -1,10 +1,14 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
+#include "passes/schedule/PipelineOrder.h"
 #include "passes/shard/Parts.h"
 #include "passes/shard/Propagation.h"
+#include "passes/shard/Stages.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Stage.h"
+#include "ir/graph/Structure.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/MachineModel.h"
@@ -37,8 +41,10 @@ Axes axesOf(const Sharding &sharding) {
 
 class Partition {
 public:
-  Partition(func::FuncOp main, const graph::Mesh &mesh, Propagation &propagation)
-      : main(main), block(main.getBody().front()), mesh(mesh), propagation(propagation),
+  /// `ofStages`: ops that were annotated with a stage.
+  Partition(func::FuncOp main, const graph::Mesh &mesh, Propagation &propagation,
+            const llvm::DenseSet<Operation *> &ofStages)
+      : main(main), block(main.getBody().front()), mesh(mesh), propagation(propagation), ofStages(ofStages),
         ofOneRank(main->hasAttr(graph::kRankProgramAttr)) {}
 
   LogicalResult run() {
@@ -53,7 +59,10 @@ public:
       } else {
         for (OpOperand &operand : op->getOpOperands())
           if (isOnRanks(operand)) {
-            const Sharding sharding = shardingOfResult(operand.getOperandNumber());
+            Sharding sharding = shardingOfResult(operand.getOperandNumber());
+            if (mesh.time) // an accelerator has all of its micro-batches
+              for (auto &axes : sharding.dims)
+                axes.truncate(static_cast<size_t>(llvm::find(axes, *mesh.time) - axes.begin()));
             main.setResultAttr(operand.getOperandNumber(), graph::kShardingAttr, StringAttr::get(main.getContext(), sharding.str(mesh)));
             operand.set(onRanks(operand.get(), sharding, op));
           } else {
@@ -69,6 +78,9 @@ public:
       if (ranks.contains(op) && op->use_empty() && (op->getNumResults() > 0 || llvm::is_contained(done, op)))
         op->erase();
     eraseUnused(block);
+    for (Operation &op : block)
+      if (!graph::isOnRanks(&op) && !graph::isCollective(&op))
+        graph::takeStage(&op);
     giveArguments();
     return success();
   }
@@ -94,6 +106,10 @@ private:
         continue;
       const BlockArgument argument = block.getArgument(i);
       const Sharding sharding = propagation.of(argument);
+      if (mesh.time && sharding.uses(*mesh.time))
+        return main.emitError("argument ")
+               << i << " is to lie on the accelerators in parts along '" << mesh.axes[*mesh.time].name << "' (cut as \""
+               << sharding.str(mesh) << "\"), whose parts one accelerator has one after the other; leave that axis out";
       const TensorType part = graph::partOf(graph::fromMlir(argument.getType()), sharding, mesh);
       for (const runtime::MeshAxis &axis : mesh.axes)
         for (Size size : part.shape) {
@@ -148,7 +164,8 @@ private:
       });
       if (isAfter)
         follows.insert(&op);
-      if (cut.contains(&op) || (feeds.contains(&op) && (isAfter || makesMuch(&op))))
+      const bool isOfStage = ofStages.contains(&op) && propagation.ruleOf(&op);
+      if (cut.contains(&op) || isOfStage || (feeds.contains(&op) && (isAfter || makesMuch(&op))))
         ranks.insert(&op);
       if (ranks.contains(&op) && !cut.contains(&op) && !isAfter)
         kept.insert(&op);
@@ -214,7 +231,7 @@ private:
     const op::ShardingRule &rule = *propagation.ruleOf(op);
     Cut cut = propagation.cutOf(op);
     OpBuilder b(op);
-    PartBuilder parts(b, op->getLoc(), mesh);
+    PartBuilder parts(b, op->getLoc(), mesh, op);
     if (graph::isShardAnnotation(op)) { // says how, and computes nothing
       const Sharding wanted = propagation.of(op->getResult(0));
       const Value local = onRanks(op->getOperand(0), wanted, op); // which adds to `known`
@@ -300,7 +317,7 @@ private:
       if (variant.partial.empty() && variant.sharding == wanted)
         return variant.local;
     OpBuilder b(user);
-    PartBuilder parts(b, value.getLoc(), mesh);
+    PartBuilder parts(b, value.getLoc(), mesh, user);
     OnRanks made;
     if (variants.empty()) {
       made = {scatter(parts, value, wanted), wanted, {}, op::Combine::None};
@@ -343,22 +360,36 @@ private:
     // As soon as it is there: what is exchanged hides behind what follows.
     OpBuilder at(value.local.getContext());
     at.setInsertionPointAfterValue(value.local);
-    PartBuilder parts(at, value.local.getLoc(), mesh);
+    PartBuilder parts(at, value.local.getLoc(), mesh, value.local.getDefiningOp());
+    const size_t all = value.partial.size();
+    reduceInTime(parts, value);
     Axes rest;
     for (unsigned axis : value.partial)
       if (!reduceScatter(parts, value, axis, wanted))
         rest.push_back(axis);
-    if (!rest.empty()) {
-      OpBuilder &b = parts.builder();
-      auto reduce = graph::AllReduceOp::create(b, value.local.getLoc(), value.local.getType(), value.local,
-                                               nameOf(value.combine), graph::namesOf(b.getContext(), rest, mesh));
-      graph::setOnRanks(reduce);
-      value.local = reduce;
-    }
+    const bool isWhole = rest.size() == value.partial.size();
+    if (!rest.empty())
+      reduce(parts, value, rest);
     value.partial.clear();
-    if (rest.size() == variants.front().partial.size())
-      variants.push_back(value); // whole again: others want it too
+    if (isWhole && all > 0)
+      variants.push_back(value); // others want it too
     return value;
+  }
+  void reduce(PartBuilder &parts, OnRanks &value, ArrayRef<unsigned> axes, bool inTurn = false) {
+    OpBuilder &b = parts.builder();
+    auto reduce = graph::AllReduceOp::create(b, value.local.getLoc(), value.local.getType(), value.local,
+                                             nameOf(value.combine), graph::namesOf(b.getContext(), axes, mesh), inTurn);
+    parts.putOnRanks(reduce);
+    value.local = reduce;
+  }
+  /// What one accelerator has of all its micro-batches is combined there first.
+  void reduceInTime(PartBuilder &parts, OnRanks &value) {
+    if (!mesh.time || !llvm::is_contained(value.partial, *mesh.time))
+      return;
+    // As they come, so that what one micro-batch has is kept, not what all have; but with the same bits for any number
+    // of accelerators, as these combine.
+    reduce(parts, value, *mesh.time, /*inTurn=*/!graph::isDeterministic(main));
+    llvm::erase(value.partial, *mesh.time);
   }
 
   /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.
@@ -376,7 +407,7 @@ private:
       auto scatter =
           graph::ReduceScatterOp::create(b, value.local.getLoc(), graph::toMlir(b.getContext(), type), value.local,
                                          nameOf(value.combine), d, graph::namesOf(b.getContext(), axis, mesh));
-      graph::setOnRanks(scatter);
+      parts.putOnRanks(scatter);
       value.local = scatter;
       value.sharding.dims[d] = longer;
       return true;
@@ -455,7 +486,7 @@ private:
     OpBuilder &b = parts.builder();
     auto made = graph::AllGatherOp::create(b, local.getLoc(), graph::toMlir(b.getContext(), type), local, d,
                                            graph::namesOf(b.getContext(), axes, mesh));
-    graph::setOnRanks(made);
+    parts.putOnRanks(made);
     return made;
   }
 
@@ -476,6 +507,12 @@ private:
     for (const OnRanks &variant : variants)
       if (variant.partial.empty() && variant.sharding.isWhole())
         from = variant;
+    if (mesh.time && llvm::is_contained(from.partial, *mesh.time)) {
+      OpBuilder at(from.local.getContext());
+      at.setInsertionPointAfterValue(from.local);
+      PartBuilder behind(at, from.local.getLoc(), mesh, from.local.getDefiningOp());
+      reduceInTime(behind, from);
+    }
     const Axes cut = axesOf(from.sharding);
     Axes all = from.partial;
     all.append(cut);
@@ -495,6 +532,7 @@ private:
   Block &block;
   const graph::Mesh &mesh;
   Propagation &propagation;
+  const llvm::DenseSet<Operation *> &ofStages;
   bool ofOneRank;                ///< graph::kRankProgramAttr
   SmallVector<Operation *> done; ///< without results, and computed by the ranks
   struct Held {
@@ -532,16 +570,23 @@ private:
     const bool ofOneRank = main->hasAttr(graph::kRankProgramAttr);
     if (ofOneRank)
       bringToRanks(main);
-    if (!mesh->empty() && (mesh->numRanks() > 1 || ofOneRank)) {
+    llvm::DenseSet<Operation *> ofStages;
+    if (!mesh->time)
+      forgetStages(main);
+    else if (failed(assignStages(main, ofStages)))
+      return failure();
+    if (!mesh->empty() && (mesh->numRanks() > 1 || mesh->inRow > 1 || ofOneRank)) {
       Propagation propagation(main, *mesh);
       if (failed(propagation.run()))
         return failure();
       splitMeans(main, propagation);
-      if (failed(Partition(main, *mesh, propagation).run()))
+      if (failed(Partition(main, *mesh, propagation, ofStages).run()))
         return failure();
       main->setAttr(graph::kCutAttr, UnitAttr::get(&getContext()));
     } else {
       main->removeAttr(graph::kMeshAttr);
+      main->removeAttr(graph::kPipelineAttr);
+      forgetStages(main);
     }
     for (Operation &op : llvm::make_early_inc_range(main.getBody().front()))
       if (graph::isShardAnnotation(&op)) {
@@ -583,6 +628,11 @@ private:
   LogicalResult checkDevices(func::FuncOp main, const graph::Mesh &mesh) {
     if (mesh.empty())
       return success();
+    if (auto pipeline = main->getAttrOfType<DictionaryAttr>(graph::kPipelineAttr))
+      if (auto order = pipeline.get("order");
+          order && (!isa<StringAttr>(order) || !parsePipelineOrder(cast<StringAttr>(order))))
+        return main.emitError("has a pipeline in the order ")
+               << order << "; orders are \"1f1b\" (\"interleaved\" is the same), \"zero-bubble\" and \"gpipe\"";
     const size_t have = acceleratorsOf(machine, devices).size();
     if (main->hasAttr(graph::kRankProgramAttr)) {
       if (have > 0)
@@ -591,10 +641,11 @@ private:
              << mesh.str()
              << "), which runs on an accelerator, and there is none: name a machine with some, as sim:dgx-h100";
     }
-    if (static_cast<size_t>(mesh.numRanks()) <= have)
+    if (static_cast<size_t>(mesh.numAccelerators()) <= have)
       return success();
     return main.emitError("is for a mesh of ")
-           << mesh.numRanks() << " accelerators (" << mesh.str() << "), but "
+           << mesh.numAccelerators() << " accelerators (" << mesh.str()
+           << (mesh.inRow > 1 ? ", " + std::to_string(mesh.inRow) + " in a row" : "") << "), but "
            << (machine ? "the machine '" + machine->name + "' has " : std::string("this machine has ")) << have
            << (devices.empty() ? "" : " among those that the program may use");
   }

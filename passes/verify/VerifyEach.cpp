@@ -4,6 +4,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Stage.h"
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
@@ -145,12 +146,16 @@ void DifferentialCheck::expandRanks(ModuleOp module) {
     std::vector<op::HostTensor> newValues;
     for (auto [slot, value] : llvm::zip_equal(slots, values)) {
       const auto i = static_cast<unsigned>(newSlots.size());
-      if (auto words = dyn_cast_if_present<StringAttr>(attributeOf(i))) {
+      if (auto words = dyn_cast_if_present<StringAttr>(attributeOf(i, graph::kShardingAttr))) {
         const auto parts = graph::partsOf(value, graph::parseSharding(words, value.type.rank(), mesh).sharding, mesh);
-        for (auto [rank, part] : llvm::enumerate(parts)) {
-          newSlots.push_back({slot.isState, graph::nameOfPart(slot.name, static_cast<int64_t>(rank))});
-          newValues.push_back(part);
-        }
+        // As ExpandRanks: what each accelerator has, micro-batches have in common.
+        const int64_t rows = attributeOf(i, graph::kStageAttr) ? 1 : mesh.inRow;
+        for (int64_t row = 0, number = 0; row < rows; ++row)
+          for (auto [rank, part] : llvm::enumerate(parts))
+            if (mesh.microBatchOf(static_cast<int64_t>(rank)) == 0) {
+              newSlots.push_back({slot.isState, graph::nameOfPart(slot.name, number++)});
+              newValues.push_back(part);
+            }
       } else {
         newSlots.push_back(slot);
         newValues.push_back(value);
@@ -159,8 +164,8 @@ void DifferentialCheck::expandRanks(ModuleOp module) {
     slots = std::move(newSlots);
     values = std::move(newValues);
   };
-  expand(arguments, inputs, [&](unsigned i) { return (*main).getArgAttr(i, graph::kShardingAttr); });
-  expand(results, before.values, [&](unsigned i) { return (*main).getResultAttr(i, graph::kShardingAttr); });
+  expand(arguments, inputs, [&](unsigned i, StringRef name) { return (*main).getArgAttr(i, name); });
+  expand(results, before.values, [&](unsigned i, StringRef name) { return (*main).getResultAttr(i, name); });
   mesh = {};
 }
 

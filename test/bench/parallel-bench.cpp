@@ -168,6 +168,83 @@ double overlapWithinLayers() {
   return p.overlap.value_or(0);
 }
 
+/// By the machine's clock: the second call.
+double secondsOf(const auto &step, int64_t texts) {
+  const Tensor x = zeros({texts, 512}, i64);
+  step(x, x).wait();
+  const double before = machine_seconds();
+  step(x, x).wait();
+  return machine_seconds() - before;
+}
+
+/// A decoder of 16 layers of 768 on four accelerators in a row, `chunks` stages on each, 16 micro-batches of 8 texts:
+/// its step over what textbooks say of the order, by what one accelerator takes for a micro-batch, for the way forward
+/// alone, and without gradients of weights.
+double pipeline(PipelineOrder order, int chunks) {
+  constexpr int kRow = 4, kMicroBatches = 16, kLayers = 16, kTexts = 8;
+  use_machine("sim:dgx-h100", {.computes = false});
+  const TextTransformer net({.vocabulary = 256, .context = 512, .width = 768, .layers = kLayers, .heads = 12});
+  net.initialize({{i64, {1, 512}}}, 1);
+  auto loss = [=](const Tensor &x, const Tensor &y) { return next_token_loss(net(x), y); };
+  auto trained = [&](const nn::NamedParameters &parameters, const Pipeline &pipeline) {
+    const optim::SGD opt(parameters, {.lr = 0.1, .momentum = 0.9});
+    JitOptions options{.name = "step", .devices = {cpu()}, .pipeline = pipeline};
+    for (int i = 0; i < pipeline.size; ++i)
+      options.devices.push_back(gpu(i));
+    return jit(
+        [=](Tensor x, Tensor y) {
+          auto [value, grads] = value_and_grad([&] { return loss(x, y); }, parameters);
+          opt.update(grads);
+          return value;
+        },
+        options);
+  };
+  for (const auto &[name, variable] : net.parameters())
+    variable.on(gpu(0));
+  struct Alone {
+    double microBatch, rest;
+  };
+  auto alone = [&](const nn::NamedParameters &parameters) {
+    auto take = [&](int n) { return secondsOf(trained(parameters, {.micro_batches = n}), n * kTexts); };
+    const double few = take(4), many = take(8), each = (many - few) / 4;
+    return Alone{each, few - 4 * each};
+  };
+  nn::NamedParameters first;
+  for (const auto &[name, variable] : net.parameters())
+    if (name.starts_with("embed."))
+      first.emplace_back(name, variable);
+  const Alone all = alone(net.parameters());
+  const double weights = all.microBatch - alone(first).microBatch;
+
+  constexpr double kBehind = kRow - 1;
+  double textbook = kMicroBatches * all.microBatch + all.rest;
+  if (order == PipelineOrder::ZeroBubble)
+    textbook += kBehind * (all.microBatch - 2 * weights);
+  else
+    textbook += kBehind * all.microBatch / chunks;
+  textbook /= kRow;
+
+  const int stages = kRow * chunks;
+  auto stageOf = [&](int layer) { return layer * stages / kLayers; };
+  auto put = [&](const auto &module, int stage) { module.stage(stage, {gpu(stage % kRow)}); };
+  put(net.embed, 0);
+  put(net.positions, 0);
+  for (int i = 0; i < kLayers; ++i)
+    put(net.blocks[static_cast<size_t>(i)], stageOf(i));
+  put(net.norm, stages - 1);
+  put(net.head, stages - 1);
+  const auto step = trained(net.parameters(), {.micro_batches = kMicroBatches, .size = kRow, .order = order});
+  const double seconds = secondsOf(step, kMicroBatches * kTexts);
+  if (std::getenv("TRESSEL_BENCH_VERBOSE")) {
+    const Prediction p = step.explain();
+    std::cerr << "alone: " << all.microBatch * 1e3 << " ms a micro-batch, of which gradients of weights "
+              << weights * 1e3 << " ms, and " << all.rest * 1e3 << " ms; in a row " << seconds * 1e3 << " ms, textbook "
+              << textbook * 1e3 << " ms\n"
+              << p.text << p.drawing;
+  }
+  return seconds / textbook;
+}
+
 /// Of the time that it takes to make, prove and predict the program.
 double compileRatio(const Workload &work) {
   auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, "sim:dgx-h100", ranks); }); };
@@ -202,10 +279,19 @@ int main(int argc, char **argv) {
     measure = [] { return exposed(transformer(), 8); };
   else if (row == "sim.tp.overlap")
     measure = overlapWithinLayers;
+  else if (row == "sim.pipeline.gpipe")
+    measure = [] { return pipeline(PipelineOrder::AllForwardFirst, 1); };
+  else if (row == "sim.pipeline.1f1b")
+    measure = [] { return pipeline(PipelineOrder::OneForwardOneBackward, 1); };
+  else if (row == "sim.pipeline.interleaved")
+    measure = [] { return pipeline(PipelineOrder::OneForwardOneBackward, 2); };
+  else if (row == "sim.pipeline.zero-bubble")
+    measure = [] { return pipeline(PipelineOrder::ZeroBubble, 1); };
   else if (row == "compile.dp.1024-over-8")
     measure = [work = transformer()] { return compileRatio(work); };
   if (!measure) {
     std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer][.10gbe] | sim.dp.exposed | sim.tp.overlap | "
+                 "sim.pipeline.gpipe | sim.pipeline.1f1b | sim.pipeline.interleaved | sim.pipeline.zero-bubble | "
                  "compile.dp.1024-over-8\n";
     return 2;
   }

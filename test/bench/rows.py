@@ -269,6 +269,9 @@ ROWS = [
                                       ("verify.safe-refused", "lower", "safe and refused by the verifier", 0))),
     Row("sim.tp.overlap", "share", "higher", "(T_c + T_m - T) / min(T_c, T_m) of a step of training of one of 4 ranks that share each layer, products cut by columns, then by rows; 12 layers of 768, 8 texts of 512 tokens in all; dgx-h100", {},
         0.9, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
+    *(Row(f"sim.pipeline.{order}", "ratio", "lower", "virtual time of a step of training on four accelerators in a row over what the textbook says of the order, by what one accelerator takes for a micro-batch; "
+          f"16 layers of 768, {stages}, 16 micro-batches of 8 texts of 512 tokens; dgx-h100", {}, 1.02, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
+      for order, stages in (("gpipe", "4 stages"), ("1f1b", "4 stages"), ("interleaved", "8 stages"), ("zero-bubble", "4 stages"))),
     Row("compile.dp.1024-over-8", "ratio", "lower", "time to record, compile, prove and predict the program of one of 1,024 ranks over that of one of 8, the same transformer", {}, 1.1, rounds=5, samples=1,
         program="parallel-bench", computes=NO_NUMBERS["compile"]),
     Row("sim.memory-70", "ratio", "lower", "virtual time with 70% of the memory that the step takes where there is enough, over that with enough; a step of training, "

@@ -35,7 +35,8 @@ func.func @main(%x: tensor<1024x1024xf32> {tressel.name = "x"}) -> (tensor<1024x
 // CHECK-LABEL: func.func @main
 // CHECK: %[[P:.*]]:4 = tressel.collect %{{.*}} over ["data"] : tensor<64xf32>
 // CHECK: tressel.add %[[P]]#0, %[[P]]#1 {tressel.device = "cpu"}
-// CHECK: %[[S:.*]] = tressel.add %{{.*}}, %[[P]]#3 {tressel.device = "cpu"}
+// CHECK: %[[LAST:.*]] = tressel.add %[[P]]#2, %[[P]]#3 {tressel.device = "cpu"}
+// CHECK: %[[S:.*]] = tressel.add %{{.*}}, %[[LAST]] {tressel.device = "cpu"}
 // CHECK: tressel.deal %[[S]] over []
 func.func @main(%x: tensor<64xf32> {tressel.name = "x"}) -> (tensor<64xf32> {tressel.name = "y"}) attributes {tressel.mesh = "data=4"} {
   %0 = tressel.deal %x over [] : (tensor<64xf32>) -> tensor<64xf32>

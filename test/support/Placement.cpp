@@ -4,6 +4,7 @@
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
+#include "ir/graph/Stage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <random>
@@ -69,12 +70,25 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
   }
 }
 
-void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold, bool ofOneRank) {
+DictionaryAttr pipelineOver(MLIRContext *context, int64_t inRow) {
+  Builder b(context);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("axis", b.getStringAttr("micro")), b.getNamedAttr("size", b.getI64IntegerAttr(inRow))});
+}
+
+void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold, bool ofOneRank, DictionaryAttr pipeline) {
   std::mt19937_64 random(seed);
   auto main = *module.getOps<func::FuncOp>().begin();
   main->setAttr(graph::kMeshAttr, StringAttr::get(module.getContext(), text));
   if (ofOneRank)
     main->setAttr(graph::kRankProgramAttr, UnitAttr::get(module.getContext()));
+  if (pipeline) {
+    main->setAttr(graph::kPipelineAttr, pipeline);
+    const auto stages = static_cast<uint64_t>(1 + random() % 5);
+    for (Operation &op : main.getBody().front().without_terminator())
+      if (random() % 3 == 0 && isComputed(&op) && op.getNumRegions() == 0)
+        graph::setStage(&op, static_cast<int64_t>(random() % stages), random() % 2 == 0);
+  }
   const graph::Mesh mesh = *graph::meshOf(main);
   auto words = [&](Type type) {
     const auto rank = static_cast<int>(cast<RankedTensorType>(type).getRank());
@@ -97,7 +111,7 @@ void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold, bool
       const TensorType type = graph::fromMlir(argument.getType());
       const auto text = main.getArgAttrOfType<StringAttr>(i, graph::kShardingAttr);
       const graph::Sharding sharding = text ? graph::parseSharding(text, type.rank(), mesh).sharding : graph::Sharding::whole(type.rank());
-      bool isEven = type.shape.isStatic();
+      bool isEven = type.shape.isStatic() && !(mesh.time && sharding.uses(*mesh.time));
       for (auto [d, axes] : llvm::enumerate(sharding.dims))
         isEven = isEven && type.shape[static_cast<int>(d)].number() % mesh.numAlong(axes) == 0;
       if (isEven && random() % 2)

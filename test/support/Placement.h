@@ -13,7 +13,11 @@ void placeAtRandom(mlir::ModuleOp module, uint64_t seed, unsigned numAccelerator
 void placeOn(mlir::ModuleOp module, runtime::DeviceRef device);
 
 /// Cuts some arguments of @main, and some values that it makes, over the axes of a mesh ("data=2, model=4"). `hold`:
-/// some arguments lie in the ranks' memory. `ofOneRank`: the program is that of a rank, and parts are alike.
-void cutAtRandom(mlir::ModuleOp module, uint64_t seed, llvm::StringRef mesh, bool hold = false, bool ofOneRank = false);
+/// some arguments lie in the ranks' memory. `ofOneRank`: the program is that of a rank, and parts are alike. `pipeline`
+/// (graph::kPipelineAttr): some ops are of stages, some of these on the way back.
+void cutAtRandom(mlir::ModuleOp module, uint64_t seed, llvm::StringRef mesh, bool hold = false, bool ofOneRank = false,
+                 mlir::DictionaryAttr pipeline = {});
+/// {axis = "micro", size = inRow}.
+mlir::DictionaryAttr pipelineOver(mlir::MLIRContext *context, int64_t inRow);
 
 } // namespace tressel::test

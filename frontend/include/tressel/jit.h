@@ -35,6 +35,25 @@
 
 namespace tressel {
 
+/// In which order accelerators take micro-batches; the figures are of 4 stages that take 1 forward and 2 back, and 16
+/// micro-batches.
+enum class PipelineOrder : uint8_t {
+  Best,                  ///< by the machine's figures; of two within a hundredth, the one that keeps less
+  OneForwardOneBackward, ///< 57: each keeps what is left of as many micro-batches as there are stages from it on. With
+                         ///< several stages an accelerator ("interleaved"), less
+  ZeroBubble, ///< 51 or more: as before, and what computes gradients of weights waits until there is nothing else to do
+  AllForwardFirst, ///< 57: keeps what is left of all micro-batches ("GPipe")
+};
+/// Accelerators in a row that have one micro-batch after the other. Ops say which stage they belong to (StageScope,
+/// Module::stage), stage k is that of accelerator k, counted around: of 8 stages on 4 accelerators, the first has 0
+/// and 4.
+struct Pipeline {
+  int micro_batches =
+      1;        ///< parts of a call's batch, along shard_axis; without stages, gradients are accumulated over them
+  int size = 1; ///< accelerators in a row
+  PipelineOrder order = PipelineOrder::Best;
+};
+
 struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
   /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
@@ -47,6 +66,11 @@ struct JitOptions {
   std::vector<MeshAxis> mesh = {};
   /// The dimension of every argument (that has it) that is cut along the mesh's first axis: 0 splits the batch. Sizes need not divide.
   std::optional<int> shard_axis = {};
+  /// Micro-batches and stages. The accelerators are `size` times those of the mesh (of one without a mesh): those of
+  /// stage 0 first. The batch is cut along shard_axis (0 without) over the mesh's first axis, and each part of it into
+  /// micro-batches. The result is that of the whole batch, statistics of batch normalization included: micro-batches
+  /// then wait for one another.
+  std::optional<Pipeline> pipeline = {};
   /// Gradients that the ranks add up are exchanged in pieces of at most so many bytes (`bucket_cap_mb` elsewhere),
   /// beside what is still computed; fewer bytes where that makes fewer than four. At least 1 << 62: in one piece, once
   /// the last one is there.

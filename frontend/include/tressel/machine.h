@@ -17,6 +17,7 @@
 // usable by to(cpu()) after use_machine has chosen another one; anything else says that it is of another machine.
 #pragma once
 
+#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -54,8 +55,8 @@ void use_machine(std::string_view name, MachineOptions options = {});
 /// Seconds by the machine's clock, since some fixed moment: virtual time of programs, on a simulated machine.
 double machine_seconds();
 
-/// While one lives, ops recorded in this thread are computed on the device. The innermost decides. Programs compiled
-/// inside and outside of it are different ones.
+/// While one lives, ops recorded in this thread are computed on the device. The innermost decides, of these and of
+/// StageScopes. Programs compiled inside and outside of it are different ones.
 class DeviceScope {
 public:
   explicit DeviceScope(Device device);
@@ -66,6 +67,26 @@ public:
 private:
   unsigned previous_;
 };
+/// While one lives, ops recorded in this thread belong to a stage of a pipeline, counted from 0 (JitOptions::pipeline,
+/// docs/parallel.md); in programs without one it means nothing. The innermost decides, of these and of DeviceScopes.
+/// What computes their gradients belongs to it too. Throws Error for a number that is none of a stage.
+class StageScope {
+public:
+  explicit StageScope(int stage, std::source_location where = std::source_location::current());
+  ~StageScope();
+  StageScope(const StageScope &) = delete;
+  StageScope &operator=(const StageScope &) = delete;
+
+private:
+  unsigned previous_;
+};
+/// What the function returns, with its ops in the stage.
+template <typename F>
+decltype(auto) with_stage(int stage, F &&function, std::source_location where = std::source_location::current()) {
+  StageScope scope(stage, where);
+  return static_cast<F &&>(function)();
+}
+
 /// What the function returns, with its ops on the device.
 template <typename F> decltype(auto) with_device(Device device, F &&function) {
   DeviceScope scope(device);

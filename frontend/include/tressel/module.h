@@ -312,6 +312,12 @@ public:
   /// these where they have a mesh.
   void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
 
+  /// Ops of this module, and of those below that are of no other stage, belong to this stage of a pipeline
+  /// (StageScope). What they hold moves to `devices`, if there are some, as on() does: those that compute the stage.
+  /// Programs with it are made anew.
+  void stage(int number, const std::vector<Device> &devices = {},
+             std::source_location where = std::source_location::current()) const;
+
   /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
   /// programs are made anew. Throws Error when there is no such path.

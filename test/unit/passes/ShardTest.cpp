@@ -4,6 +4,7 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
+#include "ir/graph/Stage.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "test/support/Placement.h"
@@ -76,6 +77,48 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
   EXPECT_GT(count.held, 100);
   std::cout << count.onRanks << " ops on ranks, " << count.collected << " values collected, " << count.reduced
             << " all-reduced, " << count.uneven << " programs and axes with parts of different sizes\n";
+}
+
+// Micro-batches, one after the other on accelerators that compute stages of the program at random.
+TEST_F(ShardTest, RandomPipelinesKeepTheirResults) {
+  int64_t carried = 0, ofStages = 0, ordered = 0, held = 0;
+  const char *meshes[] = {"micro=3", "data=2, micro=2", "micro=4", "micro=2, data=2"};
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const runtime::MachineModel machine = runtime::machinePreset("dgx-h100");
+    test::RandomGraph random =
+        test::randomGraph(context, seed, {.maxOps = 40, .dynamicShare = 0.2, .without = {"shard"}});
+    test::cutAtRandom(*random.module, seed, meshes[seed % 4], /*hold=*/seed % 2 == 0, /*ofOneRank=*/false,
+                      test::pipelineOver(&context, 1 + static_cast<int64_t>(seed / 4 % 3)));
+    std::string text;
+    llvm::raw_string_ostream(text) << *random.module;
+    passes::PipelineOptions o;
+    o.providers = tools::modelProviders();
+    o.verifyEach = true;
+    if (graph::symbolsOf(*random.module).empty())
+      o.inputs = random.inputs;
+    o.seed = seed;
+    o.machine = &machine;
+    o.afterPass = [&](ModuleOp module, StringRef pass) {
+      module.walk([&](Operation *op) {
+        carried += pass == "lower-collectives" && isa<graph::CarryOp>(op);
+        ofStages += pass == "place-clusters" && graph::stageOf(op);
+        ordered += pass == "place-clusters" && graph::microBatchOf(op);
+      });
+      if (pass == "shard")
+        for (BlockArgument argument : (*module.getOps<func::FuncOp>().begin()).getArguments())
+          held += graph::isArgumentOnRanks(*module.getOps<func::FuncOp>().begin(), argument.getArgNumber());
+      return success();
+    };
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages << "\n" << text;
+  }
+  EXPECT_GT(carried, 10);
+  EXPECT_GT(ofStages, 500);
+  EXPECT_GT(ordered, 500);
+  EXPECT_GT(held, 50);
+  std::cout << carried << " sums over micro-batches, " << ofStages << " launches of stages, " << ordered
+            << " of one micro-batch, " << held << " arguments on accelerators\n";
 }
 
 // Up to where the ranks' program is one rank's, it is interpreted for all; then its schedule is proved.
