@@ -2,7 +2,9 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
+#include "ir/graph/Stage.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/shard/Stages.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Explain.h"
@@ -12,6 +14,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -94,7 +97,89 @@ void cutState(func::FuncOp main, unsigned i, int64_t ranks) {
     }
 }
 
-/// The step of the rank whose program the module is.
+/// Stages that ops are annotated with; 0: none is.
+int64_t numStages(func::FuncOp main) {
+  int64_t stages = 0;
+  for (Operation &op : main.getBody().front())
+    stages = std::max(stages, graph::stageOf(&op).value_or(-1) + 1);
+  return stages;
+}
+
+/// The dimension of an input that is cut over kData, by its words or as all are; nothing where it has none.
+std::optional<int> batchOf(func::FuncOp main, unsigned i, std::optional<int> dimension) {
+  if (main.getArgAttr(i, graph::kStateAttr))
+    return std::nullopt;
+  if (auto words = main.getArgAttrOfType<StringAttr>(i, graph::kShardingAttr)) {
+    SmallVector<StringRef> dims;
+    words.getValue().split(dims, ',');
+    const auto *found = llvm::find_if(dims, [](StringRef dim) { return dim.trim() == kData; });
+    return found == dims.end() ? std::nullopt : std::optional(static_cast<int>(found - dims.begin()));
+  }
+  return dimension && *dimension < cast<RankedTensorType>(main.getArgumentTypes()[i]).getRank() ? dimension
+                                                                                                : std::nullopt;
+}
+
+/// How many micro-batches keep `inRow` accelerators busy for most of the time, of those that the parts of all inputs
+/// can be cut into; 0: none.
+int64_t microBatchesFor(func::FuncOp main, int64_t data, int64_t inRow, std::optional<int> dimension) {
+  for (int64_t count : {4 * inRow, 2 * inRow, inRow})
+    if (llvm::all_of(llvm::seq(0u, main.getNumArguments()), [&](unsigned i) {
+          const auto batch = batchOf(main, i, dimension);
+          return !batch || dim::divideExactly(graph::fromMlir(main.getArgumentTypes()[i]).shape[*batch], data * count);
+        }))
+      return count;
+  return 0;
+}
+
+/// Makes @main a program of micro-batches through so many accelerators in a row, each `data` of them, for one process.
+/// States lie on the accelerators of the stage that reads them.
+LogicalResult makePipeline(func::FuncOp main, int64_t data, int64_t microBatches, int64_t inRow,
+                           std::optional<int> dimension) {
+  Builder b(main.getContext());
+  main->setAttr(graph::kMeshAttr,
+                b.getStringAttr((kData + "=" + Twine(data) + ", micro=" + Twine(microBatches)).str()));
+  main->setAttr(graph::kPipelineAttr, b.getDictionaryAttr({b.getNamedAttr("axis", b.getStringAttr("micro")),
+                                                           b.getNamedAttr("size", b.getI64IntegerAttr(inRow))}));
+  llvm::DenseSet<Operation *> named;
+  if (failed(passes::assignStages(main, named)))
+    return failure();
+  llvm::DenseMap<Attribute, int64_t> placeOf;
+  for (auto [i, stage] : passes::stagesOfStates(main))
+    placeOf[main.getArgAttr(i, graph::kStateAttr)] = stage % inRow;
+  for (Operation &op : main.getBody().front()) // what nobody has annotated, Shard finds out again
+    if (!named.contains(&op))
+      graph::takeStage(&op);
+  auto put = [&](Attribute state, auto set) {
+    const auto found = placeOf.find(state);
+    if (found == placeOf.end())
+      return set(graph::kHomeAttr, Attribute());
+    if (data == 1)
+      return set(graph::kHomeAttr,
+                 b.getStringAttr(runtime::nameOf({runtime::DeviceKind::Gpu, static_cast<uint16_t>(found->second)})));
+    set(graph::kHomeAttr, b.getStringAttr(graph::kRanks));
+    set(graph::kStageAttr, b.getI64IntegerAttr(found->second));
+  };
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (const Attribute state = main.getResultAttr(i, graph::kStateAttr))
+      put(state, [&](StringRef name, Attribute value) {
+        value ? main.setResultAttr(i, name, value) : (void)main.removeResultAttr(i, b.getStringAttr(name));
+      });
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (const Attribute state = main.getArgAttr(i, graph::kStateAttr)) {
+      main.removeArgAttr(i, graph::kShardingAttr);
+      put(state, [&](StringRef name, Attribute value) {
+        value ? main.setArgAttr(i, name, value) : (void)main.removeArgAttr(i, b.getStringAttr(name));
+      });
+    } else if (const auto batch = batchOf(main, i, dimension)) {
+      std::vector<std::string> words(static_cast<size_t>(cast<RankedTensorType>(main.getArgumentTypes()[i]).getRank()),
+                                     "-");
+      words[static_cast<size_t>(*batch)] = (kData + "+micro").str();
+      main.setArgAttr(i, graph::kShardingAttr, b.getStringAttr(llvm::join(words, ", ")));
+    }
+  return success();
+}
+
+/// The step of the rank whose program the module is, or of all accelerators of a pipeline.
 void predict(ModuleOp module, Layout &layout, CompileOptions options) {
   options.scheduleOnly = true;
   options.decisions = nullptr, options.report = nullptr;
@@ -109,18 +194,27 @@ void predict(ModuleOp module, Layout &layout, CompileOptions options) {
     layout.computeSeconds = runtime::seconds(e.computeTime);
     layout.transferSeconds = runtime::seconds(e.transferTime);
     layout.bound = e.limits.empty() ? "" : e.limits.front().name;
-    auto isThere = [](runtime::DeviceRef device) { return device.kind == runtime::DeviceKind::Gpu; };
+    std::map<uint16_t, int64_t> bytes; // by accelerator; of a pipeline there are several
+    auto add = [&](runtime::DeviceRef device, int64_t more) {
+      if (device.kind == runtime::DeviceKind::Gpu)
+        layout.rankBytes = std::max(layout.rankBytes, bytes[device.index] += more);
+    };
     for (const runtime::ArenaDesc &arena : exact.arenas)
-      layout.rankBytes += isThere(arena.device) ? arena.bytes.number() : 0;
+      add(arena.device, arena.bytes.number());
     for (const runtime::StateDesc &state : exact.states)
-      layout.rankBytes += isThere(state.home.device) ? state.type.bytes() : 0;
+      add(state.home.device, state.type.bytes());
   } catch (const Error &error) {
     layout.error = error.message();
   }
 }
 
 std::string textOf(const LayoutComparison &all, int64_t ranks, const runtime::MachineModel &machine) {
-  std::string text = llvm::formatv("{0} accelerators like gpu0 of {1}, each with a process of its own\n", ranks, machine.name).str();
+  std::string text =
+      llvm::formatv("{0} accelerators like gpu0 of {1}, each with a process of its own{2}\n", ranks, machine.name,
+                    llvm::any_of(all.layouts, [](const Layout &layout) { return layout.inRow > 0; })
+                        ? "; a pipeline has one for all"
+                        : "")
+          .str();
   size_t width = 8;
   for (const Layout &layout : all.layouts)
     width = std::max(width, layout.name.size());
@@ -216,6 +310,25 @@ LayoutComparison compareLayouts(ModuleOp module, int64_t ranks, std::optional<in
     all.layouts.push_back(std::move(layout));
   };
   auto main = module.lookupSymbol<func::FuncOp>("main");
+  auto addPipeline = [&](int64_t inRow) {
+    const int64_t data = ranks / inRow, microBatches = microBatchesFor(main, data, inRow, dimension);
+    Layout layout{.name = (data > 1 ? "data = " + std::to_string(data) + ", " : std::string()) + "pipeline of " +
+                          std::to_string(inRow) + ", micro-batches = " + std::to_string(microBatches),
+                  .mesh = {{kData.str(), data}},
+                  .inRow = inRow,
+                  .microBatches = microBatches};
+    if (microBatches == 0) {
+      layout.name = "pipeline of " + std::to_string(inRow);
+      layout.error = "the batch has no equal parts for " + std::to_string(data * inRow) + " micro-batches";
+    } else {
+      OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+      ScopedDiagnosticHandler handler(module.getContext(),
+                                      [&](Diagnostic &diagnostic) { layout.error = "it " + diagnostic.str(); });
+      if (succeeded(makePipeline(copy->lookupSymbol<func::FuncOp>("main"), data, microBatches, inRow, dimension)))
+        predict(*copy, layout, options);
+    }
+    all.layouts.push_back(std::move(layout));
+  };
   add("one accelerator", {{kData.str(), 1}}, States::Whole);
   if (ranks > 1) {
     const std::string n = std::to_string(ranks);
@@ -231,6 +344,9 @@ LayoutComparison compareLayouts(ModuleOp module, int64_t ranks, std::optional<in
           const std::string name = "data = " + std::to_string(ranks / size) + ", " + axis + " = " + std::to_string(size);
           add(name, {{kData.str(), ranks / size}, {axis, size}}, States::Whole);
         }
+    for (int64_t inRow = 2; inRow <= std::min(ranks, numStages(main)); ++inRow)
+      if (ranks % inRow == 0)
+        addPipeline(inRow);
   }
   for (size_t i = 0; i < all.layouts.size(); ++i)
     if (all.layouts[i].error.empty() && (!all.best || all.layouts[i].stepSeconds < all.layouts[*all.best].stepSeconds))

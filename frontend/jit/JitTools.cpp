@@ -189,7 +189,7 @@ Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const Tenso
 ParallelComparison JitCore::explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
                                             TraceBody &body, const std::source_location &where) const {
   JitOptions options = impl_->options;
-  options.mesh = {{"data", ranks}}, options.shard_axis = axis;
+  options.mesh = {{"data", ranks}}, options.shard_axis = axis, options.pipeline.reset();
   const auto machine = currentMachine();
   const Traced traced = traceForRanks(std::move(options), machine, inputs, body, ranks, "explain_parallel", where);
   return *traced.layouts;

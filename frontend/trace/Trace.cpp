@@ -329,6 +329,9 @@ static std::shared_ptr<const ParallelComparison> comparisonOf(codegen::LayoutCom
                                                                            .error = layout.error});
     for (const auto &[axis, size] : layout.mesh)
       made.mesh.push_back({axis, static_cast<int>(size)});
+    if (layout.inRow > 0)
+      made.pipeline =
+          Pipeline{.micro_batches = static_cast<int>(layout.microBatches), .size = static_cast<int>(layout.inRow)};
   }
   return comparison;
 }

@@ -219,6 +219,15 @@ bool Problem::order(PipelineOrder wanted) {
   }
   for (auto [engine, place] : placeOf)
     pipeline.inRow = std::max(pipeline.inRow, place + 1);
+  // What a micro-batch before waits for, as it does for statistics of the whole batch, has no turn either.
+  std::vector<int64_t> firstReached(tasks.size(), std::numeric_limits<int64_t>::max());
+  for (size_t i = tasks.size(); i-- > 0;) {
+    for (uint32_t user : tasks[i].users)
+      firstReached[i] =
+          std::min({firstReached[i], firstReached[user], of[user] ? of[user]->microBatch : firstReached[user]});
+    if (of[i] && firstReached[i] < of[i]->microBatch)
+      of[i].reset();
+  }
   // What another stage waits for on the micro-batch's way back; all else there computes gradients of weights.
   std::vector<bool> isAwaited(tasks.size());
   for (size_t i = tasks.size(); i-- > 0;) {

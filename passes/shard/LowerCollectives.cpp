@@ -348,7 +348,8 @@ private:
     const bool fits = part && part->isNumber() && part->number() > 0 &&
                       part->number() * static_cast<int64_t>(sizeOf(type.dtype)) % kAlignment == 0;
     // One group, which the host combines once, if it may.
-    const bool isAll = !mesh.time && axes->size() == mesh.axes.size() &&
+    const bool hasTime = mesh.time && mesh.sizeOf(*mesh.time) > 1;
+    const bool isAll = !hasTime && mesh.inRow == 1 && mesh.numAlong(*axes) == mesh.numRanks() &&
                        (devices.empty() || llvm::is_contained(devices, graph::kHost));
     const bool inSteps = fits && ranks > 2 && times && times->inSteps < std::min(times->atOnce, isAll ? times->throughHost : times->atOnce);
     const bool throughHost = !inSteps && isAll && times && times->throughHost < times->atOnce;

@@ -386,10 +386,12 @@ private:
   void reduceInTime(PartBuilder &parts, OnRanks &value) {
     if (!mesh.time || !llvm::is_contained(value.partial, *mesh.time))
       return;
+    llvm::erase(value.partial, *mesh.time);
+    if (mesh.sizeOf(*mesh.time) == 1)
+      return;
     // As they come, so that what one micro-batch has is kept, not what all have; but with the same bits for any number
     // of accelerators, as these combine.
     reduce(parts, value, *mesh.time, /*inTurn=*/!graph::isDeterministic(main));
-    llvm::erase(value.partial, *mesh.time);
   }
 
   /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.

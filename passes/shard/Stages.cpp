@@ -21,6 +21,25 @@ static LogicalResult checkStages(func::FuncOp main) {
   return failure(walked.wasInterrupted());
 }
 
+llvm::DenseMap<unsigned, int64_t> stagesOfStates(func::FuncOp main) {
+  llvm::DenseMap<unsigned, int64_t> stages;
+  for (BlockArgument argument : main.getArguments()) {
+    const unsigned i = argument.getArgNumber();
+    if (!main.getArgAttr(i, graph::kStateAttr))
+      continue;
+    std::optional<int64_t> common;
+    if (auto place = main.getArgAttrOfType<IntegerAttr>(i, graph::kStageAttr)) // it lies on that accelerator of the row
+      common = place.getInt();
+    const bool agree = common || llvm::all_of(argument.getUsers(), [&](Operation *user) {
+                         const auto stage = graph::stageOf(user);
+                         return !stage || (*stage == common.value_or(*stage) && (common = stage));
+                       });
+    if (agree && common)
+      stages[i] = *common;
+  }
+  return stages;
+}
+
 LogicalResult assignStages(func::FuncOp main, llvm::DenseSet<Operation *> &named) {
   if (failed(checkStages(main)))
     return failure();
@@ -32,17 +51,9 @@ LogicalResult assignStages(func::FuncOp main, llvm::DenseSet<Operation *> &named
   auto mayHave = [](Operation &op) {
     return !op.hasTrait<OpTrait::ConstantLike>() && !op.hasTrait<OpTrait::IsTerminator>();
   };
-  // Of the states that one stage reads.
   llvm::DenseMap<Attribute, int64_t> ofState;
-  constexpr int64_t kSeveral = -1;
-  for (BlockArgument argument : main.getArguments())
-    if (Attribute state = main.getArgAttr(argument.getArgNumber(), graph::kStateAttr))
-      for (Operation *user : argument.getUsers())
-        if (const auto stage = graph::stageOf(user)) {
-          auto [known, isNew] = ofState.try_emplace(state, *stage);
-          if (!isNew && known->second != *stage)
-            known->second = kSeveral;
-        }
+  for (auto [argument, stage] : stagesOfStates(main))
+    ofState[main.getArgAttr(argument, graph::kStateAttr)] = stage;
   auto stageOfUse = [&](OpOperand &use) -> std::optional<int64_t> {
     if (use.getOwner() != end)
       return graph::stageOf(use.getOwner());
@@ -50,7 +61,7 @@ LogicalResult assignStages(func::FuncOp main, llvm::DenseSet<Operation *> &named
     const bool isThere = home && home != graph::kComputed && home != runtime::nameOf(graph::kHost);
     Attribute state = main.getResultAttr(use.getOperandNumber(), graph::kStateAttr);
     auto known = state && isThere ? ofState.find(state) : ofState.end();
-    return known == ofState.end() || known->second == kSeveral ? std::nullopt : std::optional(known->second);
+    return known == ofState.end() ? std::nullopt : std::optional(known->second);
   };
   for (Operation &op : llvm::reverse(block)) {
     if (!mayHave(op) || graph::stageOf(&op) || op.use_empty())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace tressel::passes {
@@ -14,6 +15,9 @@ namespace tressel::passes {
 /// An annotation that is no number from 0 on, and one of an op inside of a body, are errors at its line.
 /// `named` becomes the ops that had a stage before, and those that one stage alone reads: its accelerator computes them.
 llvm::LogicalResult assignStages(mlir::func::FuncOp main, llvm::DenseSet<mlir::Operation *> &named);
+/// Of each argument that is a state, by its number, the stage of all that reads it, once ops have one; nothing where
+/// they differ.
+llvm::DenseMap<unsigned, int64_t> stagesOfStates(mlir::func::FuncOp main);
 /// Forgets all stages: of a program without a pipeline.
 void forgetStages(mlir::func::FuncOp main);
 

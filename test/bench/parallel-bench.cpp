@@ -5,11 +5,14 @@
 
 #include <tressel/tressel.h>
 
+#include "tressel/runtime/MachineModel.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 
 using namespace tressel;
 
@@ -245,6 +248,50 @@ double pipeline(PipelineOrder order, int chunks) {
   return seconds / textbook;
 }
 
+/// A step of the perceptron of 784-1024-10 on two accelerators, weights on both, the batch of 65,536 images in four
+/// parts on each: over what no plan beats, its products shared without loss at the rate that the best kernels reach, or
+/// its images over both links, whichever is longer.
+double perceptronOverBound() {
+  constexpr int64_t kImages = 65536, kIn = 784, kHidden = 1024, kClasses = 10;
+  use_machine("sim:2gpu-pcie3", {.computes = false});
+  nn::Sequential net{nn::Dense(kHidden, relu), nn::Dense(kClasses)};
+  net.initialize({{f32, {1, kIn}}}, 1);
+  net.on({gpu(0), gpu(1)});
+  const optim::SGD opt(net.parameters(), {.lr = 0.1});
+  const auto step = jit(
+      [=](Tensor x, Tensor y) {
+        auto [value, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), y); }, net.parameters());
+        opt.update(grads);
+        return value;
+      },
+      {.name = "step",
+       .devices = {cpu(), gpu(0), gpu(1)},
+       .mesh = {{"data", 2}},
+       .pipeline = Pipeline{.micro_batches = 4}});
+  const Tensor x = zeros({kImages, kIn}), y = zeros({kImages}, i64);
+  step(x, y).wait();
+  const double before = machine_seconds();
+  step(x, y).wait();
+  const double seconds = machine_seconds() - before;
+
+  const runtime::MachineModel machine = runtime::machinePreset("2gpu-pcie3");
+  double rate = 0, links = 0;
+  for (const runtime::DeviceModel &device : machine.devices)
+    if (device.device.kind == runtime::DeviceKind::Gpu) {
+      rate += device.flops(DType::f32) * device.efficiencyOf("builtin");
+      double slowest = std::numeric_limits<double>::infinity();
+      for (uint32_t link : machine.route({}, device.device)->links)
+        slowest = std::min(slowest, machine.links[link].bytesPerSecond);
+      links += slowest;
+    }
+  // Forward and for the weights; also for what is between the layers.
+  const auto products = static_cast<double>(2 * kImages * (2 * kIn * kHidden + 3 * kHidden * kClasses));
+  const double bound = std::max(products / rate, static_cast<double>(kImages * kIn * 4) / links);
+  if (std::getenv("TRESSEL_BENCH_VERBOSE"))
+    std::cerr << "step " << seconds * 1e3 << " ms, bound " << bound * 1e3 << " ms\n" << step.explain();
+  return seconds / bound;
+}
+
 /// Of the time that it takes to make, prove and predict the program.
 double compileRatio(const Workload &work) {
   auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, "sim:dgx-h100", ranks); }); };
@@ -279,6 +326,8 @@ int main(int argc, char **argv) {
     measure = [] { return exposed(transformer(), 8); };
   else if (row == "sim.tp.overlap")
     measure = overlapWithinLayers;
+  else if (row == "sim.optimality.mlp-2gpu")
+    measure = perceptronOverBound;
   else if (row == "sim.pipeline.gpipe")
     measure = [] { return pipeline(PipelineOrder::AllForwardFirst, 1); };
   else if (row == "sim.pipeline.1f1b")
@@ -291,6 +340,7 @@ int main(int argc, char **argv) {
     measure = [work = transformer()] { return compileRatio(work); };
   if (!measure) {
     std::cerr << "usage: parallel-bench sim.dp.efficiency.N[.transformer][.10gbe] | sim.dp.exposed | sim.tp.overlap | "
+                 "sim.optimality.mlp-2gpu | "
                  "sim.pipeline.gpipe | sim.pipeline.1f1b | sim.pipeline.interleaved | sim.pipeline.zero-bubble | "
                  "compile.dp.1024-over-8\n";
     return 2;

@@ -269,6 +269,8 @@ ROWS = [
                                       ("verify.safe-refused", "lower", "safe and refused by the verifier", 0))),
     Row("sim.tp.overlap", "share", "higher", "(T_c + T_m - T) / min(T_c, T_m) of a step of training of one of 4 ranks that share each layer, products cut by columns, then by rows; 12 layers of 768, 8 texts of 512 tokens in all; dgx-h100", {},
         0.9, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
+    Row("sim.optimality.mlp-2gpu", "ratio", "lower", "virtual time of a step of training of the perceptron of 784-1024-10 on two accelerators, weights on both, 65,536 images in four micro-batches on each, over what no plan beats: its products "
+        "at the rate that the best kernels reach, or its images over both links; 2gpu-pcie3", {}, 1.05, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
     *(Row(f"sim.pipeline.{order}", "ratio", "lower", "virtual time of a step of training on four accelerators in a row over what the textbook says of the order, by what one accelerator takes for a micro-batch; "
           f"16 layers of 768, {stages}, 16 micro-batches of 8 texts of 512 tokens; dgx-h100", {}, 1.02, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"])
       for order, stages in (("gpipe", "4 stages"), ("1f1b", "4 stages"), ("interleaved", "8 stages"), ("zero-bubble", "4 stages"))),

@@ -138,6 +138,8 @@ struct ParallelLayout {
   std::string name;                                                   ///< "data = 8, weights in parts"
   std::vector<MeshAxis> mesh;                                         ///< as of RankOptions
   double step_seconds = 0, compute_seconds = 0, transfer_seconds = 0; ///< as of Prediction
+  std::optional<Pipeline> pipeline =
+      {};                 ///< where modules have stages: one process for all accelerators, of `mesh` those of one stage
   int64_t rank_bytes = 0; ///< of its memory: weights and what else stays, and the most that the step has there at once
   std::string error;      ///< why it cannot be; then all figures are 0
 };

@@ -18,6 +18,7 @@ elif [ ! -f "$there/unpacked" ]; then
   wait
   touch "$there/unpacked"
 fi
+[ ! -f "$pack/parallel.tar.xz" ] || xz -dc "$pack/parallel.tar.xz" | tar -C "$there" -xf -
 [ -d "$there/steps" ] || [ ! -f "$pack/steps.tar.xz" ] || xz -dc "$pack/steps.tar.xz" | tar -C "$there" -xf -
 export LD_LIBRARY_PATH=$there/lib TRESSEL_CALIBRATION= TRESSEL_CACHE=
 has() { case " $steps " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
@@ -53,7 +54,7 @@ if has ops; then
   wait
 fi
 begun=$SECONDS
-if has parallel; then # one card as two accelerators: real launches, copies and waits between streams
+if has parallel && [ -f "$there/bin/data_parallel" ]; then # one card as two accelerators: real launches, copies and waits between streams
   (cd "$out" && timeout 100 "$there/bin/data_parallel" cuda:0,0) >"$out/parallel.log" 2>&1
   report parallel "exit $?"
 fi

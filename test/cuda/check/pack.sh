@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts what a check on a machine with a card needs into BUILD/gpu/stage: tests, the command line with its compiler, compiled programs and models; with FOLDER,
-# also packed there with LLVM and MLIR, in less than 60 MiB and the steps of training in as many again, for a machine that has nothing of this project. Nothing is
+# also packed there with LLVM and MLIR, in less than 60 MiB, the steps of training in as many again and the example over two accelerators in 13, for a machine that has nothing of this project. Nothing is
 # built or downloaded there; its C library must be at least as new as the one here.
 #   test/cuda/check/pack.sh BUILD [FOLDER]
 set -euo pipefail
@@ -26,8 +26,19 @@ done
 
 rm -rf "$out"
 mkdir -p "$out" "$cache"
-cp -L "$(ldconfig -p | awk '/libzip.so.4 /{print $NF; exit}')" "$stage/lib/"
-# What these need of libraries that such a machine may lack is never called: Z3 and oneDNN are empty there.
+take() { # NAME FOLDER: a library that such a machine may lack
+  mkdir -p "$2"
+  cp -L "$(ldconfig -p | awk -v name="$1" '$1 == name {print $NF; exit}')" "$2/"
+}
+take libzip.so.4 "$stage/lib"
+# The example also computes on the processor, with oneDNN.
+mkdir -p "$stage/parallel/bin"
+mv "$stage/bin/data_parallel" "$stage/parallel/bin/"
+for name in libdnnl.so.2 libOpenCL.so.1 libgomp.so.1 libprotobuf-lite.so.32 libpng16.so.16 libjpeg.so.62 libutf8proc.so.2; do
+  take $name "$stage/parallel/lib"
+done
+strip "$stage/parallel/lib/libdnnl.so.2"
+# What the others need of these is never called: Z3 and oneDNN are empty there.
 for name in libz3.so.4 libdnnl.so.2; do
   echo | gcc -shared -o "$stage/lib/$name" -Wl,-soname,$name -x c -
 done
@@ -37,9 +48,12 @@ for library in /usr/lib/llvm-22/lib/libLLVM.so.22.1 /usr/lib/llvm-22/lib/libMLIR
   [ "$kept" -nt "$library" ] || pack $library >"$kept"
   cp "$kept" "$out/"
 done
-for part in tressel steps; do
-  [ $part = steps ] && what=(./steps) || what=(--exclude ./steps .)
-  tar -C "$stage" -cf "$stage.tar" "${what[@]}"
+for part in tressel steps parallel; do
+  case $part in
+  tressel) tar -C "$stage" -cf "$stage.tar" --exclude ./steps --exclude ./parallel . ;;
+  steps) tar -C "$stage" -cf "$stage.tar" ./steps ;;
+  parallel) tar -C "$stage/parallel" -cf "$stage.tar" . ;;
+  esac
   pack "$stage.tar" >"$out/$part.tar.xz"
 done
 rm -f "$stage.tar"

@@ -634,6 +634,87 @@ TEST_F(Parallel, StagesOfSeveralAccelerators) {
   }
 }
 
+TEST_F(Parallel, PipelinesAreAmongTheLayouts) {
+  use_machine("sim:dgx-h100", {.computes = false});
+  nn::Sequential net{nn::Dense(2048, relu), nn::Dense(2048, relu), nn::Dense(2048, relu), nn::Dense(10)};
+  net.initialize({{f32, {1, 2048}}}, 1);
+  for (int i = 0; i < 4; ++i)
+    net[std::to_string(i)].stage(i);
+  optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  auto step = jit([net, opt](Tensor x, Tensor label) {
+    auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+    opt.update(grads);
+    return loss;
+  });
+  const ParallelComparison all = step.explain_parallel(8, {{f32, {8192, 2048}}, {i64, {8192}}});
+  std::map<std::string, ParallelLayout> named;
+  for (const ParallelLayout &layout : all.layouts)
+    named[layout.name] = layout;
+  const ParallelLayout &two = named.at("data = 4, pipeline of 2, micro-batches = 8"),
+                       &four = named.at("data = 2, pipeline of 4, micro-batches = 16");
+  EXPECT_EQ(two.error + four.error, "") << all.text;
+  ASSERT_TRUE(four.pipeline);
+  EXPECT_EQ(four.pipeline->size, 4);
+  EXPECT_EQ(four.mesh[0].size, 2);
+  EXPECT_GT(four.step_seconds, 0);
+  EXPECT_LT(four.step_seconds, named.at("one accelerator").step_seconds);
+  EXPECT_LT(four.rank_bytes, named.at("data = 8").rank_bytes); // a part of the weights
+  EXPECT_NE(all.text.find("a pipeline has one for all"), std::string::npos) << all.text;
+
+  const ParallelComparison odd = step.explain_parallel(8, {{f32, {8190, 2048}}, {i64, {8190}}});
+  EXPECT_NE(odd.text.find("has no equal parts for 8 micro-batches"), std::string::npos) << odd.text;
+}
+
+TEST_F(Parallel, ADeviceIsLostWithinAStep) { // and training goes on from the last checkpoint
+  const auto batches = batchesOf({24, 24, 24}, {20}, 10);
+  for (bool isPipeline : {false, true}) {
+    SCOPED_TRACE(isPipeline);
+    use_machine("sim:2gpu-pcie3");
+    const nn::Sequential net = perceptron();
+    if (isPipeline)
+      for (int i = 0; i < 2; ++i)
+        net[std::to_string(i)].stage(i, {gpu(i)});
+    else
+      net.on({gpu(0), gpu(1)});
+    optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    JitOptions options{.devices = {cpu(), gpu(0), gpu(1)}};
+    if (isPipeline)
+      options.pipeline = Pipeline{.micro_batches = 3, .size = 2};
+    else
+      options.shard_axis = 0;
+    auto step = jit(
+        [net, opt](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        options);
+    auto lossOf = [&](const Batch &batch) { return step(batch.x, batch.label).item<float>(); };
+    lossOf(batches[0]);
+    std::map<std::string, Tensor> saved;
+    nn::NamedParameters all = net.parameters();
+    for (const auto &state : opt.states())
+      all.push_back(state);
+    for (const auto &[name, variable] : all)
+      saved[name] = variable.value().to(cpu());
+    for (auto &[name, value] : saved)
+      value.wait();
+    const float want = lossOf(batches[1]);
+    for (const auto kind : {runtime::Fault::Kind::LaunchFails, runtime::Fault::Kind::DeviceLost}) {
+      for (const auto &[name, variable] : all) {
+        variable.assign(saved.at(name));
+        variable.value().wait(); // the step is to meet the fault
+      }
+      machine().inject({.kind = kind, .device = {runtime::DeviceKind::Gpu, 1}});
+      EXPECT_THROW(lossOf(batches[1]), RuntimeError);
+      EXPECT_THROW(lossOf(batches[1]), RuntimeError); // what it was to update has no value
+      for (const auto &[name, variable] : all)
+        variable.assign(saved.at(name));
+      EXPECT_EQ(lossOf(batches[1]), want);
+    }
+  }
+}
+
 // Eight parts of a batch, however many accelerators have them.
 TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
   const auto batches = batchesOf({16, 16}, {3, 14, 14}, 10);
