@@ -146,7 +146,7 @@ LogicalResult makePipeline(func::FuncOp main, int64_t data, int64_t microBatches
   llvm::DenseMap<Attribute, int64_t> placeOf;
   for (auto [i, stage] : passes::stagesOfStates(main))
     placeOf[main.getArgAttr(i, graph::kStateAttr)] = stage % inRow;
-  for (Operation &op : main.getBody().front()) // what nobody has annotated, Shard finds out again
+  for (Operation &op : main.getBody().front()) // Shard finds out again
     if (!named.contains(&op))
       graph::takeStage(&op);
   auto put = [&](Attribute state, auto set) {

@@ -1,4 +1,4 @@
-// Which stage of a pipeline computes what nobody has annotated.
+// Which stage of a pipeline computes an op without an annotation.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
