@@ -218,7 +218,7 @@ Check runsInParts(MutationTally *tally) {
     if (seed % 3 == 1) // and bytes that take long, in steps
       for (runtime::LinkModel &link : model.links)
         link.bytesPerSecond = 1e5, link.latencySeconds = 1e-12;
-    static constexpr const char *kMicroBatches[] = {"micro=2", "micro=3", "data=2, micro=2", "micro=4"};
+    static constexpr const char *kMicroBatches[] = {"data=1, micro=2", "data=1, micro=3", "data=2, micro=2", "micro=4, data=1"};
     if (seed % 4 == 0) // micro-batches through one or two accelerators in a row
       cutAtRandom(module, seed, kMicroBatches[seed / 4 % 4], false, false,
                   pipelineOver(module.getContext(), 1 + static_cast<int64_t>(seed / 16 % 2)));
