@@ -51,7 +51,7 @@ struct Workload {
 };
 
 /// ResNet-18, 32 images of 224 x 224 an accelerator. A batch normalization asks for the mean and the variance on the
-/// way forward, and for two sums on the way back.
+/// way forward, and for two sums at once on the way back.
 Workload resnet() {
   nn::Sequential net = bench::modelNamed("resnet18").make();
   net.initialize({{f32, {1, 3, 224, 224}}}, 1);
@@ -62,7 +62,7 @@ Workload resnet() {
           f32,
           {32, 3, 224, 224},
           {32},
-          4 * kNorms};
+          3 * kNorms};
 }
 
 /// A decoder of 12 layers of 768, 8 texts of 512 tokens an accelerator.
