@@ -138,8 +138,7 @@ LogicalResult makePipeline(func::FuncOp main, int64_t data, int64_t microBatches
   Builder b(main.getContext());
   main->setAttr(graph::kMeshAttr,
                 b.getStringAttr((kData + "=" + Twine(data) + ", micro=" + Twine(microBatches)).str()));
-  main->setAttr(graph::kPipelineAttr, b.getDictionaryAttr({b.getNamedAttr("axis", b.getStringAttr("micro")),
-                                                           b.getNamedAttr("size", b.getI64IntegerAttr(inRow))}));
+  main->setAttr(graph::kPipelineAttr, graph::pipelineAttr(main.getContext(), "micro", inRow));
   llvm::DenseSet<Operation *> named;
   if (failed(passes::assignStages(main, named)))
     return failure();

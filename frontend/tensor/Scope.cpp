@@ -11,8 +11,8 @@ namespace tressel {
 thread_local constinit detail::ThreadState detail::threadState;
 
 namespace {
-/// Bit 0: training. Then where ops are computed, 0 for where nobody said, else the device's index + 2; and the stage of
-/// a pipeline, 0 for none, else its number + 1.
+/// Bit 0: training. From kDeviceShift on: the index + 2 of the device that computes ops, 0 without one. From
+/// kStageShift on: the number + 1 of the stage of a pipeline, 0 without one.
 thread_local constinit uint32_t mode = 0;
 constexpr uint32_t kDeviceShift = 1, kStageShift = 20;
 constexpr uint32_t kDeviceBits = ((1u << kStageShift) - 1) & ~1u;

@@ -128,12 +128,8 @@ void TraceRecorder::Impl::cutValues(const FinishOptions &options) {
   func->setAttr(graph::kMeshAttr, builder.getStringAttr(options.mesh));
   std::string along = options.mesh.substr(0, options.mesh.find('='));
   if (const FinishOptions::Pipeline &pipeline = options.pipeline; !pipeline.axis.empty()) {
-    llvm::SmallVector<mlir::NamedAttribute> all{
-        builder.getNamedAttr("axis", builder.getStringAttr(pipeline.axis)),
-        builder.getNamedAttr("size", builder.getI64IntegerAttr(pipeline.inRow))};
-    if (!pipeline.order.empty())
-      all.push_back(builder.getNamedAttr("order", builder.getStringAttr(pipeline.order)));
-    func->setAttr(graph::kPipelineAttr, builder.getDictionaryAttr(all));
+    func->setAttr(graph::kPipelineAttr,
+                  graph::pipelineAttr(func.getContext(), pipeline.axis, pipeline.inRow, pipeline.order));
     if (along != pipeline.axis)
       along += "+" + pipeline.axis;
   }

@@ -96,6 +96,15 @@ std::string Mesh::str() const {
       llvm::map_range(axes, [](const runtime::MeshAxis &axis) { return axis.name + "=" + dim::str(axis.size); }), ", ");
 }
 
+DictionaryAttr pipelineAttr(MLIRContext *context, StringRef axis, int64_t inRow, StringRef order) {
+  Builder b(context);
+  SmallVector<NamedAttribute> all{b.getNamedAttr("axis", b.getStringAttr(axis)),
+                                  b.getNamedAttr("size", b.getI64IntegerAttr(inRow))};
+  if (!order.empty())
+    all.push_back(b.getNamedAttr("order", b.getStringAttr(order)));
+  return b.getDictionaryAttr(all);
+}
+
 /// What kPipelineAttr says.
 static LogicalResult readPipeline(func::FuncOp main, Mesh &mesh) {
   Attribute attribute = main->getAttr(kPipelineAttr);

@@ -92,6 +92,9 @@ struct Mesh {
   /// "data=2, model=4".
   std::string str() const;
 };
+/// kPipelineAttr; without `order` the best one is found.
+mlir::DictionaryAttr pipelineAttr(mlir::MLIRContext *context, llvm::StringRef axis, int64_t inRow,
+                                  llvm::StringRef order = "");
 /// The mesh of @main; one without axes where it has none. An error for a text that is no mesh.
 llvm::FailureOr<Mesh> meshOf(mlir::func::FuncOp main);
 /// What an op says by `over`; names that the mesh lacks are an error at the op.

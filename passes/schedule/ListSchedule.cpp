@@ -96,7 +96,7 @@ struct Problem {
   Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
           ArrayRef<int64_t> held);
   /// Adds what tasks of micro-batches wait for in the order of a pipeline. False, and nothing added, where they would
-  /// wait for one another.
+  /// wait for one another, or none has a turn.
   bool order(PipelineOrder pipeline);
   /// Of the time until `end` the share in which engines that have micro-batches do nothing.
   double bubbleOf(double end) const;
@@ -228,6 +228,8 @@ bool Problem::order(PipelineOrder wanted) {
     if (of[i] && firstReached[i] < of[i]->microBatch)
       of[i].reset();
   }
+  if (llvm::none_of(of, [](const std::optional<Of> &each) { return each.has_value(); }))
+    return false;
   // What another stage waits for on the micro-batch's way back; all else there computes gradients of weights.
   std::vector<bool> isAwaited(tasks.size());
   for (size_t i = tasks.size(); i-- > 0;) {

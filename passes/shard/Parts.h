@@ -13,8 +13,7 @@ namespace tressel::passes {
 
 class PartBuilder {
 public:
-  /// `mesh` outlives it.
-  /// What ranks compute belongs to the stage of `like`, if that has one.
+  /// `mesh` and `like` outlive it. What ranks compute belongs to the stage of `like`, if that has one.
   PartBuilder(mlir::OpBuilder &b, mlir::Location loc, const graph::Mesh &mesh, mlir::Operation *like = nullptr)
       : b(b), loc(loc), mesh(mesh), like(like) {}
 

@@ -221,7 +221,7 @@ Check runsInParts(MutationTally *tally) {
     static constexpr const char *kMicroBatches[] = {"data=1, micro=2", "data=1, micro=3", "data=2, micro=2", "micro=4, data=1"};
     if (seed % 4 == 0) // micro-batches through one or two accelerators in a row
       cutAtRandom(module, seed, kMicroBatches[seed / 4 % 4], false, false,
-                  pipelineOver(module.getContext(), 1 + static_cast<int64_t>(seed / 16 % 2)));
+                  graph::pipelineAttr(module.getContext(), "micro", 1 + static_cast<int64_t>(seed / 16 % 2)));
     else
       cutAtRandom(module, seed, kMeshes[seed / 3 % 4]);
     runSimulated(module, model, seed, tally, in, out, sizes);

@@ -70,12 +70,6 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
   }
 }
 
-DictionaryAttr pipelineOver(MLIRContext *context, int64_t inRow) {
-  Builder b(context);
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("axis", b.getStringAttr("micro")), b.getNamedAttr("size", b.getI64IntegerAttr(inRow))});
-}
-
 void cutAtRandom(ModuleOp module, uint64_t seed, StringRef text, bool hold, bool ofOneRank, DictionaryAttr pipeline) {
   std::mt19937_64 random(seed);
   auto main = *module.getOps<func::FuncOp>().begin();

@@ -17,7 +17,5 @@ void placeOn(mlir::ModuleOp module, runtime::DeviceRef device);
 /// (graph::kPipelineAttr): some ops are of stages, some of these on the way back.
 void cutAtRandom(mlir::ModuleOp module, uint64_t seed, llvm::StringRef mesh, bool hold = false, bool ofOneRank = false,
                  mlir::DictionaryAttr pipeline = {});
-/// {axis = "micro", size = inRow}.
-mlir::DictionaryAttr pipelineOver(mlir::MLIRContext *context, int64_t inRow);
 
 } // namespace tressel::test

@@ -48,8 +48,8 @@ enum class PipelineOrder : uint8_t {
 /// Module::stage), stage k is that of accelerator k, counted around: of 8 stages on 4 accelerators, the first has 0
 /// and 4.
 struct Pipeline {
-  int micro_batches =
-      1;        ///< parts of a call's batch, along shard_axis; without stages, gradients are accumulated over them
+  /// Parts of a call's batch, along shard_axis. Without stages, gradients are accumulated over them.
+  int micro_batches = 1;
   int size = 1; ///< accelerators in a row
   PipelineOrder order = PipelineOrder::Best;
 };
@@ -138,8 +138,8 @@ struct ParallelLayout {
   std::string name;                                                   ///< "data = 8, weights in parts"
   std::vector<MeshAxis> mesh;                                         ///< as of RankOptions
   double step_seconds = 0, compute_seconds = 0, transfer_seconds = 0; ///< as of Prediction
-  std::optional<Pipeline> pipeline =
-      {};                 ///< where modules have stages: one process for all accelerators, of `mesh` those of one stage
+  /// Where modules have stages: one process for all accelerators; `mesh` is that of one stage.
+  std::optional<Pipeline> pipeline = {};
   int64_t rank_bytes = 0; ///< of its memory: weights and what else stays, and the most that the step has there at once
   std::string error;      ///< why it cannot be; then all figures are 0
 };

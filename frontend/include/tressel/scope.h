@@ -59,7 +59,7 @@ public:
   /// Empty when `child` is none of its own.
   virtual std::string nameOf(const ScopeOwner &child) const = 0;
   uint32_t placed = 0; ///< where its ops are computed: the device's index + 2; 0: nobody said
-  uint32_t stage = 0;  ///< of a pipeline: its number + 1; 0: nobody said
+  uint32_t stage = 0;  ///< of a pipeline: its number + 1, or 0 without one
 };
 
 /// The line from which a module was called. Inside a module of the library, ops belong to that line.

@@ -28,6 +28,18 @@ protected:
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
   }
+  /// Interprets the program after each pass.
+  static passes::PipelineOptions checked(const test::RandomGraph &random, uint64_t seed,
+                                         const runtime::MachineModel &machine) {
+    passes::PipelineOptions o;
+    o.providers = tools::modelProviders();
+    o.verifyEach = true;
+    if (graph::symbolsOf(*random.module).empty())
+      o.inputs = random.inputs;
+    o.seed = seed;
+    o.machine = &machine;
+    return o;
+  }
   MLIRContext context;
   std::string messages;
   ScopedDiagnosticHandler handler;
@@ -46,13 +58,7 @@ TEST_F(ShardTest, RandomProgramsKeepTheirResults) {
     test::cutAtRandom(*random.module, seed, meshes[seed % 6], /*hold=*/seed % 2 == 0);
     std::string text;
     llvm::raw_string_ostream(text) << *random.module;
-    passes::PipelineOptions o;
-    o.providers = tools::modelProviders();
-    o.verifyEach = true;
-    if (graph::symbolsOf(*random.module).empty())
-      o.inputs = random.inputs;
-    o.seed = seed;
-    o.machine = &machine;
+    passes::PipelineOptions o = checked(random, seed, machine);
     o.afterPass = [&](ModuleOp module, StringRef pass) {
       if (pass == "shard") {
         module.walk([&](Operation *op) {
@@ -89,16 +95,10 @@ TEST_F(ShardTest, RandomPipelinesKeepTheirResults) {
     test::RandomGraph random =
         test::randomGraph(context, seed, {.maxOps = 40, .dynamicShare = 0.2, .without = {"shard"}});
     test::cutAtRandom(*random.module, seed, meshes[seed % 4], /*hold=*/seed % 2 == 0, /*ofOneRank=*/false,
-                      test::pipelineOver(&context, 1 + static_cast<int64_t>(seed / 4 % 3)));
+                      graph::pipelineAttr(&context, "micro", 1 + static_cast<int64_t>(seed / 4 % 3)));
     std::string text;
     llvm::raw_string_ostream(text) << *random.module;
-    passes::PipelineOptions o;
-    o.providers = tools::modelProviders();
-    o.verifyEach = true;
-    if (graph::symbolsOf(*random.module).empty())
-      o.inputs = random.inputs;
-    o.seed = seed;
-    o.machine = &machine;
+    passes::PipelineOptions o = checked(random, seed, machine);
     o.afterPass = [&](ModuleOp module, StringRef pass) {
       module.walk([&](Operation *op) {
         carried += pass == "lower-collectives" && isa<graph::CarryOp>(op);
@@ -133,13 +133,7 @@ TEST_F(ShardTest, RandomProgramsOfOneRankKeepTheirResults) {
     test::cutAtRandom(*random.module, seed, meshes[seed % 5], /*hold=*/false, /*ofOneRank=*/true);
     std::string text;
     llvm::raw_string_ostream(text) << *random.module;
-    passes::PipelineOptions o;
-    o.providers = tools::modelProviders();
-    o.verifyEach = true;
-    if (graph::symbolsOf(*random.module).empty())
-      o.inputs = random.inputs;
-    o.seed = seed;
-    o.machine = &machine;
+    passes::PipelineOptions o = checked(random, seed, machine);
     o.afterPass = [&](ModuleOp module, StringRef pass) {
       if (pass == "shard")
         module.walk([&](Operation *op) {
