@@ -56,19 +56,19 @@ Tensor labels(const Tensor &x) { return argmax(slice(x, {0, 0}, {x.shape()[0], k
 /// A rank of many, each a process of its own, and how large a batch has to be for the exchange of gradients to hide
 /// behind it.
 void printManyRanks() {
-  auto predicted = [](const std::string &machine, int ranks, int64_t each) {
-    use_machine(machine, {.computes = false});
+  auto predicted = [](const std::string &preset, int ranks, int64_t each) {
+    use_machine("sim:" + preset + ":" + std::to_string(ranks), {.computes = false});
     const auto step = Training().step({.name = "step"});
     return step.explain_ranks({.mesh = {{"data", ranks}}}, {{f32, {each * ranks, kIn}}, {i64, {each * ranks}}});
   };
   std::cout << "\n4. Many accelerators, each with 4096 images, weights on all: predicted step in ms, and the share of "
                "one's speed that each keeps\n"
-            << "   accelerators   NVLink (dgx-h100)   10 Gbit/s Ethernet (cluster-10gbe)\n";
-  const double alone = predicted("sim:dgx-h100", 1, 4096).step_seconds,
-               apart = predicted("sim:cluster-10gbe", 1, 4096).step_seconds;
+            << "   accelerators   NVLink, 8 a host (dgx-h100)   10 Gbit/s Ethernet (cluster-10gbe)\n";
+  const double alone = predicted("dgx-h100", 1, 4096).step_seconds,
+               apart = predicted("cluster-10gbe", 1, 4096).step_seconds;
   for (int ranks : {1, 2, 8, 64, 1024}) {
-    const double near = predicted("sim:dgx-h100", ranks, 4096).step_seconds,
-                 far = predicted("sim:cluster-10gbe", ranks, 4096).step_seconds;
+    const double near = predicted("dgx-h100", ranks, 4096).step_seconds,
+                 far = predicted("cluster-10gbe", ranks, 4096).step_seconds;
     std::cout << "   " << std::setw(12) << ranks << std::setprecision(3) << std::setw(11) << near * 1e3 << std::setw(8)
               << alone / near << std::setw(16) << far * 1e3 << std::setw(8) << apart / far << "\n";
   }
@@ -76,8 +76,8 @@ void printManyRanks() {
   int64_t images = 1024;
   constexpr int64_t kMost = 1 << 19;
   auto hides = [&] {
-    return predicted("sim:cluster-10gbe", 8, images).step_seconds <=
-           1.05 * predicted("sim:cluster-10gbe", 1, images).step_seconds;
+    return predicted("cluster-10gbe", 8, images).step_seconds <=
+           1.05 * predicted("cluster-10gbe", 1, images).step_seconds;
   };
   while (images < kMost && !hides())
     images *= 2;

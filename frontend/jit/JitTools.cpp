@@ -161,6 +161,13 @@ static Traced traceForRanks(JitOptions options, const std::shared_ptr<runtime::M
   if (!machine)
     fail<Error>("'" + options.name + "' is to be explained for ranks on accelerators, and the machine has none",
                 toLoc(where), op, "choose a machine that has some with use_machine");
+  int64_t ranks = 1;
+  for (const MeshAxis &axis : options.mesh)
+    ranks *= std::max<int64_t>(1, axis.size);
+  if (const int64_t there = machine->model().numAccelerators(); ranks > there)
+    fail<Error>("'" + options.name + "' is to be explained for " + std::to_string(ranks) + " ranks with an accelerator each, and '" +
+                    machine->model().name + "' has " + std::to_string(there),
+                toLoc(where), op, "machines with a network take a size: use_machine(\"sim:dgx-h100:" + std::to_string((ranks + 7) / 8 * 8) + "\")");
   const std::vector<TensorType> types = detail::typesOf(inputs, op, where);
   checkShardAxis(options, types, where);
   TraceRecorder recorder;

@@ -4,7 +4,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
-#include "tressel/runtime/CollectiveSteps.h"
+#include "tressel/runtime/CollectivePlan.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/KernelHistory.h"
 
@@ -36,24 +36,28 @@ MachineCosts::MachineCosts(const runtime::MachineModel &machine) : machine(machi
     capacity.push_back(link.bytesPerSecond);
   for (const DeviceModel *device : all)
     capacity.push_back(device->bytesPerSecond);
-  for (auto [i, from] : llvm::enumerate(all))
-    for (auto [k, to] : llvm::enumerate(all)) {
-      Route &route = routes.emplace_back();
-      const runtime::RouteModel *model = machine.route(from->device, to->device);
-      if (!model)
-        continue;
-      route.exists = true;
-      route.pinned = std::min(from->bytesPerSecond, to->bytesPerSecond);
-      for (uint32_t link : model->links) {
-        route.latency += machine.links[link].latencySeconds;
-        route.pinned = std::min(route.pinned, machine.links[link].bytesPerSecond);
-        route.links.push_back(link);
-      }
-      for (size_t end : {i, k})
-        route.links.push_back(static_cast<uint32_t>(machine.links.size() + end));
-      route.pageable =
-          model->pageableBytesPerSecond > 0 ? std::min(route.pinned, model->pageableBytesPerSecond) : route.pinned;
+  llvm::DenseMap<std::pair<uint8_t, uint16_t>, unsigned> places;
+  auto keyOf = [](DeviceRef device) { return std::pair(static_cast<uint8_t>(device.kind), device.index); };
+  for (auto [i, device] : llvm::enumerate(all))
+    places[keyOf(device->device)] = static_cast<unsigned>(i);
+  routes.resize(all.size() * all.size());
+  for (const runtime::RouteModel &model : machine.routes) {
+    const auto from = places.find(keyOf(model.from)), to = places.find(keyOf(model.to));
+    if (from == places.end() || to == places.end())
+      continue;
+    Route &route = routes[from->second * all.size() + to->second];
+    route.exists = true;
+    route.pinned = std::min(all[from->second]->bytesPerSecond, all[to->second]->bytesPerSecond);
+    for (uint32_t link : model.links) {
+      route.latency += machine.links[link].latencySeconds;
+      route.pinned = std::min(route.pinned, machine.links[link].bytesPerSecond);
+      route.links.push_back(link);
     }
+    for (unsigned end : {from->second, to->second})
+      route.links.push_back(static_cast<uint32_t>(machine.links.size() + end));
+    route.pageable =
+        model.pageableBytesPerSecond > 0 ? std::min(route.pinned, model.pageableBytesPerSecond) : route.pinned;
+  }
 }
 
 std::optional<unsigned> MachineCosts::indexOf(DeviceRef device) const {
@@ -113,28 +117,23 @@ double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kerne
                                                              .costs = graph::costsOf(kernel)});
 }
 
-/// As simulate() takes it: between this rank's device and that of the next, which are on the same machine in the model.
+/// As simulate() takes it. Where the machine has too few accelerators or no way between them, simulate() says so.
 double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
   FailureOr<graph::Mesh> mesh = graph::meshOf(op->getParentOfType<func::FuncOp>());
   FailureOr<SmallVector<unsigned>> axes = failed(mesh) ? FailureOr<SmallVector<unsigned>>(failure())
                                                        : graph::axesOf(op, graph::axesOfCollective(op), *mesh);
   if (failed(axes) || axes->empty() || mesh->numAlong(*axes) == 1)
     return 0;
-  int64_t stride = 1;
-  for (size_t axis = mesh->axes.size(); --axis > axes->back();)
-    stride *= mesh->sizeOf(static_cast<unsigned>(axis));
-  const DeviceRef own = all[device]->device;
-  auto ofRank = [&](int64_t rank) {
-    return DeviceRef{own.kind, static_cast<uint16_t>(std::min<int64_t>(own.index + rank, UINT16_MAX))};
-  };
   const auto kind = isa<graph::AllGatherOp>(op)       ? runtime::CollectiveKind::AllGather
                     : isa<graph::ReduceScatterOp>(op) ? runtime::CollectiveKind::ReduceScatter
                                                       : runtime::CollectiveKind::AllReduce;
   const Value whole = kind == runtime::CollectiveKind::ReduceScatter ? op->getOperand(0) : op->getResult(0);
-  double seconds = 0; // where there is no route, simulate() says so
-  (void)runtime::stepsAlong(machine, own, machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1), kind,
-                            mesh->numAlong(*axes), bytesOf(whole.getType()), &seconds);
-  return seconds;
+  SmallVector<int64_t> sizes;
+  for (size_t axis = 0; axis < mesh->axes.size(); ++axis)
+    sizes.push_back(mesh->sizeOf(static_cast<unsigned>(axis)));
+  const SmallVector<uint32_t> along(axes->begin(), axes->end());
+  const auto group = runtime::groupOfRanks(machine, sizes, along, all[device]->device, 1);
+  return group ? runtime::planCollective(kind, *group, bytesOf(whole.getType())).seconds : 0;
 }
 
 double MachineCosts::bodySeconds(Region &body, unsigned device) {

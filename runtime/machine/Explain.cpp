@@ -104,6 +104,7 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   for (size_t i = 0; i < linkTime.size(); ++i)
     if (linkTime[i] > 0)
       e.links.push_back({machine.links[i].name, linkTime[i]});
+  e.collectives = collectivesOf(s, machine);
   for (const DeviceGraph &graph : deviceGraphs(s, s.step)) {
     double issue = 0;
     for (uint32_t node : graph.nodes)
@@ -233,11 +234,25 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
       out += concat("  ... and ", all - most, " more\n");
   };
   heading("resources, and how long they are busy");
-  for (const Resource &r : t.resources)
-    out += concat("  ", padded(timeline::clean(r.name), e.links.empty() ? 12 : 16), right(timeline::timeText(r.busy), 9), "  ", share(r.busy),
-                  "\n");
+  size_t width = e.links.empty() ? 12 : 16;
   for (const Explanation::Link &link : e.links)
-    out += concat("  ", padded("link " + timeline::clean(link.name), 16), right(timeline::timeText(link.busy), 9), "  ", share(link.busy), "\n");
+    width = std::max(width, 6 + timeline::clean(link.name).size());
+  auto busy = [&](const std::string &name, Picoseconds time) {
+    out += concat("  ", padded(name, width), right(timeline::timeText(time), 9), "  ", share(time), "\n");
+  };
+  for (const Resource &r : t.resources)
+    busy(timeline::clean(r.name), r.busy);
+  for (const Explanation::Link &link : e.links)
+    busy("link " + timeline::clean(link.name), link.busy);
+  if (!e.collectives.empty())
+    heading("collectives (bytes of all of them, and what they take one after the other where nothing else is sent)");
+  for (size_t i = 0; i < std::min(most, e.collectives.size()); ++i) {
+    const CollectiveUse &use = e.collectives[i];
+    const std::string hosts = use.hosts > 1 ? concat(" on ", use.hosts, " hosts") : "";
+    out += concat("  ", padded(timeline::clean(use.name), 24), " ", use.count, " of ", use.members, " members", hosts, ", ", spellBytes(use.bytes),
+                  ", ", nameOf(use.algorithm), ": ", spellSeconds(use.seconds), "\n");
+  }
+  rest(e.collectives.size());
   if (!e.graphs.empty())
     heading("graphs that accelerators take (edges are waits and streams; beside it what issuing the commands one by one takes, as in the step above)");
   for (size_t i = 0; i < std::min(most, e.graphs.size()); ++i) {
@@ -297,7 +312,7 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"peak_lower_bound_bytes", e.peakLowerBoundBytes},
             {"assumed_loops", e.assumedLoops},
             {"assumed_branches", e.assumedBranches}};
-  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions", "graphs"})
+  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions", "graphs", "collectives"})
     file[list] = json::array();
   for (const Resource &r : t.resources)
     file["resources"].push_back({{"name", r.name}, {"busy_seconds", seconds(r.busy)}});
@@ -323,6 +338,14 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
         {{"pass", d.pass}, {"op", d.where.op}, {"file", d.where.file}, {"line", d.where.line}, {"text", d.text}});
   for (const Explanation::Graph &g : e.graphs)
     file["graphs"].push_back({{"kernels", g.kernels}, {"copies", g.copies}, {"fills", g.fills}, {"edges", g.edges}, {"issue_seconds", g.issueSeconds}});
+  for (const CollectiveUse &use : e.collectives)
+    file["collectives"].push_back({{"name", use.name},
+                                   {"members", use.members},
+                                   {"hosts", use.hosts},
+                                   {"algorithm", nameOf(use.algorithm)},
+                                   {"count", use.count},
+                                   {"bytes", use.bytes},
+                                   {"seconds", use.seconds}});
   return file.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -152,6 +152,76 @@ const RouteModel *MachineModel::route(DeviceRef from, DeviceRef to) const {
   auto it = std::ranges::find_if(routes, [&](const RouteModel &r) { return r.from == from && r.to == to; });
   return it == routes.end() ? nullptr : &*it;
 }
+const NetworkPort *MachineModel::portOf(DeviceRef device) const {
+  auto it = std::ranges::find(network, device, &NetworkPort::device);
+  return it == network.end() ? nullptr : &*it;
+}
+static int64_t numListed(const MachineModel &machine, DeviceKind kind) {
+  return std::ranges::count_if(machine.devices, [&](const DeviceModel &d) { return d.device.kind == kind; });
+}
+int64_t MachineModel::numAccelerators() const { return hosts * numListed(*this, DeviceKind::Gpu); }
+int64_t MachineModel::hostOf(DeviceRef device) const {
+  if (const DeviceModel *listed = find(device))
+    return listed->host;
+  return device.index / std::max<int64_t>(1, numListed(*this, device.kind));
+}
+
+MachineModel withAllHosts(const MachineModel &machine) {
+  if (machine.hosts == 1)
+    return machine;
+  if (machine.numAccelerators() > kMostListed)
+    throw InputError(concat("machine '", machine.name, "' has ", machine.numAccelerators(), " accelerators: of more than ", kMostListed,
+                            " only the first host's are listed"));
+  MachineModel all{.name = machine.name, .history = machine.history};
+  auto deviceOf = [&](DeviceRef device, int64_t host) {
+    device.index = static_cast<uint16_t>(device.index + host * numListed(machine, device.kind));
+    return device;
+  };
+  auto linksOf = [&](std::vector<uint32_t> links, int64_t host) {
+    for (uint32_t &link : links)
+      link += static_cast<uint32_t>(static_cast<size_t>(host) * machine.links.size());
+    return links;
+  };
+  for (DeviceKind kind : {DeviceKind::Cpu, DeviceKind::Gpu})
+    for (int64_t host = 0; host < machine.hosts; ++host)
+      for (DeviceModel device : machine.devices)
+        if (device.device.kind == kind) {
+          const std::string name = device.name;
+          device.device = deviceOf(device.device, host);
+          device.name = nameOf(device.device);
+          device.host = static_cast<uint16_t>(host);
+          for (const auto &[figure, source] : machine.sources)
+            if (figure.starts_with(name + "/"))
+              all.sources[device.name + figure.substr(name.size())] = source;
+          all.devices.push_back(std::move(device));
+        }
+  for (int64_t host = 0; host < machine.hosts; ++host) {
+    for (LinkModel link : machine.links) {
+      const std::string name = link.name;
+      link.name = concat("host", host, ".", name);
+      for (const auto &[figure, source] : machine.sources)
+        if (figure.starts_with(concat("links/", name, "/")))
+          all.sources[concat("links/", link.name, figure.substr(6 + name.size()))] = source;
+      all.links.push_back(std::move(link));
+    }
+    for (const RouteModel &route : machine.routes)
+      all.routes.push_back({deviceOf(route.from, host), deviceOf(route.to, host), linksOf(route.links, host),
+                            route.pageableBytesPerSecond});
+    for (const NetworkPort &from : machine.network)
+      for (int64_t other = 0; other < machine.hosts; ++other)
+        for (const NetworkPort &to : machine.network) {
+          if (other == host)
+            continue;
+          std::vector<uint32_t> links = linksOf(from.out, host);
+          const std::vector<uint32_t> in = linksOf(to.in, other);
+          links.insert(links.end(), in.begin(), in.end());
+          all.routes.push_back({deviceOf(from.device, host), deviceOf(to.device, other), std::move(links)});
+        }
+  }
+  if (const auto pageable = machine.sources.find("routes/pageable_bytes_per_second"); pageable != machine.sources.end())
+    all.sources.insert(*pageable);
+  return all;
+}
 
 namespace {
 
@@ -358,6 +428,11 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
     }
   }
   readEngines(in, d);
+  if (const json *host = in.optional("host")) {
+    if (!host->is_number_integer() || *host < 0 || *host > 4095)
+      fault(in.at("host"), "must be a whole number from 0 to 4095");
+    d.host = host->get<uint16_t>();
+  }
   in.finish();
   machine.devices.push_back(std::move(d));
 }
@@ -373,6 +448,37 @@ void readLink(const json &value, const std::string &where, MachineModel &machine
   machine.links.push_back(std::move(link));
 }
 
+std::vector<uint32_t> readLinks(Reader &in, const char *key, const MachineModel &machine) {
+  std::vector<uint32_t> links;
+  for (const json &entry : in.array(key)) {
+    const std::string name = Reader::textOf(entry, in.at(key));
+    auto it = std::ranges::find(machine.links, name, &LinkModel::name);
+    if (it == machine.links.end())
+      fault(in.at(key), concat("there is no link '", name, "'"));
+    const auto index = static_cast<uint32_t>(it - machine.links.begin());
+    if (std::ranges::find(links, index) != links.end())
+      fault(in.at(key), concat("link '", name, "' stands twice"));
+    links.push_back(index);
+  }
+  if (links.empty())
+    fault(in.at(key), "must name a link");
+  return links;
+}
+
+void readPort(const json &value, const std::string &where, MachineModel &machine) {
+  Reader in(value, where);
+  NetworkPort port{.device = deviceNamed(machine, in.required("device"), in.at("device"))};
+  if (machine.portOf(port.device))
+    fault(in.at("device"), concat("'", nameOf(port.device), "' has another port"));
+  port.out = readLinks(in, "out", machine);
+  port.in = readLinks(in, "in", machine);
+  for (uint32_t link : port.in)
+    if (std::ranges::find(port.out, link) != port.out.end())
+      fault(in.at("in"), concat("link '", machine.links[link].name, "' is one of 'out' too: a link is one direction"));
+  in.finish();
+  machine.network.push_back(std::move(port));
+}
+
 void readRoute(const json &value, const std::string &where, MachineModel &machine) {
   Reader in(value, where);
   RouteModel route;
@@ -382,21 +488,11 @@ void readRoute(const json &value, const std::string &where, MachineModel &machin
     fault(where, "leads from a device to itself");
   if (machine.route(route.from, route.to))
     fault(where, concat("is the second one from ", nameOf(route.from), " to ", nameOf(route.to)));
-  for (const json &entry : in.array("links")) {
-    const std::string name = Reader::textOf(entry, in.at("links"));
-    auto it = std::ranges::find(machine.links, name, &LinkModel::name);
-    if (it == machine.links.end())
-      fault(in.at("links"), concat("there is no link '", name, "'"));
+  route.links = readLinks(in, "links", machine);
+  if (route.links.size() == 1)
     for (DeviceRef end : {route.from, route.to})
-      if (it->bytesPerSecond > machine.find(end)->bytesPerSecond && in.array("links").size() == 1)
-        fault(in.at("links"), concat("link '", name, "' is faster than the memory of ", nameOf(end)));
-    const auto index = static_cast<uint32_t>(it - machine.links.begin());
-    if (std::ranges::find(route.links, index) != route.links.end())
-      fault(in.at("links"), concat("link '", name, "' stands twice"));
-    route.links.push_back(index);
-  }
-  if (route.links.empty())
-    fault(in.at("links"), "must name a link");
+      if (const LinkModel &link = machine.links[route.links[0]]; link.bytesPerSecond > machine.find(end)->bytesPerSecond)
+        fault(in.at("links"), concat("link '", link.name, "' is faster than the memory of ", nameOf(end)));
   route.pageableBytesPerSecond = in.atLeastZero("pageable_bytes_per_second", 0);
   for (uint32_t link : route.links)
     if (route.pageableBytesPerSecond > machine.links[link].bytesPerSecond)
@@ -428,6 +524,20 @@ static MachineModel readMachine(const json &file) {
     forEach(in.array("links"), "links", machine, readLink);
   if (const json *routes = in.optional("routes"); routes)
     forEach(in.array("routes"), "routes", machine, readRoute);
+  if (const json *hosts = in.optional("hosts")) {
+    if (!hosts->is_number_integer() || *hosts < 1 || *hosts > 4096)
+      fault("hosts", "must be a whole number from 1 to 4096");
+    machine.hosts = hosts->get<int64_t>();
+  }
+  if (in.optional("network"))
+    forEach(in.array("network"), "network", machine, readPort);
+  for (size_t i = 0; i < machine.devices.size() && machine.hosts > 1; ++i)
+    if (machine.devices[i].host != 0)
+      fault(concat("devices[", i, "].host"), "is of a machine whose devices are all listed, and 'hosts' says that they are those of one");
+  if (machine.hosts > 1 && machine.network.empty())
+    fault("network", "is missing: it says how devices reach the other hosts");
+  if (machine.numAccelerators() > UINT16_MAX)
+    fault("hosts", concat("are too many: together they have ", machine.numAccelerators(), " accelerators, of at most ", UINT16_MAX));
   for (const DeviceModel &d : machine.devices)
     if (d.device.kind == DeviceKind::Gpu &&
         std::ranges::none_of(machine.routes, [&](const RouteModel &r) { return r.to == d.device; }))
@@ -468,6 +578,8 @@ std::string toJson(const MachineModel &machine) {
                 {"command_seconds", d.commandSeconds},
                 {"contention", d.contention},
                 {"efficiency", efficiency}};
+    if (d.host > 0)
+      device["host"] = d.host;
     for (const CacheModel &cache : d.caches)
       device["caches"].push_back({{"bytes", cache.bytes}, {"bytes_per_second", cache.bytesPerSecond}});
     for (const EngineModel &engine : d.engines) {
@@ -505,6 +617,16 @@ std::string toJson(const MachineModel &machine) {
     if (route.pageableBytesPerSecond > 0)
       entry["pageable_bytes_per_second"] = route.pageableBytesPerSecond;
     file["routes"].push_back(std::move(entry));
+  }
+  if (machine.hosts > 1)
+    file["hosts"] = machine.hosts;
+  for (const NetworkPort &port : machine.network) {
+    json entry{{"device", nameOf(port.device)}, {"out", json::array()}, {"in", json::array()}};
+    for (uint32_t link : port.out)
+      entry["out"].push_back(machine.links[link].name);
+    for (uint32_t link : port.in)
+      entry["in"].push_back(machine.links[link].name);
+    file["network"].push_back(std::move(entry));
   }
   file["sources"] = json::object();
   for (const auto &[key, text] : machine.sources)

@@ -7,6 +7,7 @@
 #include "tressel/runtime/File.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 namespace tressel::runtime {
@@ -18,9 +19,7 @@ constexpr double kGiB = 1 << 30;
 /// Builds a machine device by device, with a source for each figure.
 class Builder {
 public:
-  explicit Builder(std::string name) { machine.name = std::move(name); }
-
-  DeviceRef host(int threads, double clock, double bytesPerSecond, double memory, const std::string &source) {
+    DeviceRef host(int threads, double clock, double bytesPerSecond, double memory, const std::string &source) {
     DeviceModel &d = add(DeviceKind::Cpu);
     d.threads = threads;
     d.flopsPerSecond = {{f32, threads * clock * 64},
@@ -57,6 +56,9 @@ public:
   void route(DeviceRef from, DeviceRef to, std::vector<uint32_t> links, double pageable = 0) {
     machine.routes.push_back({from, to, std::move(links), pageable});
   }
+  void port(DeviceRef device, std::vector<uint32_t> out, std::vector<uint32_t> in) {
+    machine.network.push_back({device, std::move(out), std::move(in)});
+  }
 
   MachineModel machine;
 
@@ -75,7 +77,8 @@ private:
   }
 };
 
-constexpr const char *kPcie3 = "PCIe 3.0: 8 GT/s on 16 lanes, of 130 bits 128 are data";
+constexpr const char *kPcie3 = "PCIe 3.0: 8 GT/s on 16 lanes, of 130 bits 128 are data",
+                     *kInfiniBand100 = "InfiniBand EDR: 100 Gbit/s";
 
 DeviceRef v100(Builder &b) {
   return b.gpu({{f32, 14e12}, {f64, 7e12}, {f16, 112e12}}, 900e9, 16 * kGiB,
@@ -86,9 +89,9 @@ DeviceRef server(Builder &b) {
                 "a socket of 16 cores at 2.5 GHz with AVX-512, six channels of DDR4-2666 at 80% of 128 GB/s");
 }
 
-/// Accelerators on PCIe 3.0 x16 slots of one root complex.
-MachineModel pcie3(std::string name, int count) {
-  Builder b(std::move(name));
+/// Accelerators on PCIe 3.0 x16 slots of one root complex, and an adapter for the network beside them.
+MachineModel pcie3(int count) {
+  Builder b;
   const DeviceRef cpu = server(b);
   const uint32_t down = b.link("root.down", 63e9, 1e-6, "four slots of 15.75 GB/s"),
                  up = b.link("root.up", 63e9, 1e-6, "four slots of 15.75 GB/s");
@@ -99,10 +102,14 @@ MachineModel pcie3(std::string name, int count) {
     to.push_back(b.link(concat("pcie", i, ".down"), 15.75e9, 5e-6, kPcie3));
     from.push_back(b.link(concat("pcie", i, ".up"), 15.75e9, 5e-6, kPcie3));
   }
+  const uint32_t out = b.link("infiniband.out", 12.5e9, 2e-6, kInfiniBand100),
+                 in = b.link("infiniband.in", 12.5e9, 2e-6, kInfiniBand100);
+  b.port(cpu, {out}, {in});
   for (int i = 0; i < count; ++i) {
     const auto g = static_cast<size_t>(i);
     b.route(cpu, gpus[g], {down, to[g]}, 6e9);
     b.route(gpus[g], cpu, {from[g], up}, 6e9);
+    b.port(gpus[g], {from[g], out}, {in, to[g]});
     for (size_t k = 0; k < gpus.size(); ++k)
       if (k != g)
         b.route(gpus[g], gpus[k], {from[g], to[k]});
@@ -111,28 +118,38 @@ MachineModel pcie3(std::string name, int count) {
   return std::move(b.machine);
 }
 
-MachineModel dgxH100() {
-  Builder b("dgx-h100");
+/// Accelerators on NVLink, each with an adapter for the network on its PCIe switch.
+MachineModel dgxH100(int count) {
+  Builder b;
   const DeviceRef cpu = b.host(112, 2.0e9, 490e9, 2048 * kGiB,
                                "two Xeon 8480C of 56 cores; sixteen channels of DDR5-4800 at 80% of 614 GB/s");
   std::vector<DeviceRef> gpus;
-  std::vector<uint32_t> out, in;
-  for (int i = 0; i < 8; ++i) {
+  std::vector<uint32_t> out, in, down, up;
+  for (int i = 0; i < count; ++i) {
     gpus.push_back(b.gpu({{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 3.35e12, 80e9,
                          "data sheet of NVIDIA H100 SXM, without sparsity"));
     const char *pcie5 = "PCIe 5.0: 32 GT/s on 16 lanes, of 130 bits 128 are data";
-    const uint32_t down = b.link(concat("pcie", i, ".down"), 63e9, 5e-6, pcie5),
-                   up = b.link(concat("pcie", i, ".up"), 63e9, 5e-6, pcie5);
+    down.push_back(b.link(concat("pcie", i, ".down"), 63e9, 5e-6, pcie5));
+    up.push_back(b.link(concat("pcie", i, ".up"), 63e9, 5e-6, pcie5));
     const char *nvlink = "NVLink of the fourth generation: 900 GB/s, half of it in each direction";
     out.push_back(b.link(concat("nvlink", i, ".out"), 450e9, 2e-6, nvlink));
     in.push_back(b.link(concat("nvlink", i, ".in"), 450e9, 2e-6, nvlink));
-    b.route(cpu, gpus.back(), {down}, 12e9);
-    b.route(gpus.back(), cpu, {up}, 12e9);
+    b.route(cpu, gpus.back(), {down.back()}, 12e9);
+    b.route(gpus.back(), cpu, {up.back()}, 12e9);
   }
-  for (size_t i = 0; i < gpus.size(); ++i)
+  auto adapter = [&](const std::string &name) {
+    const char *connectX7 = "data sheet of NVIDIA DGX H100: ConnectX-7 of 400 Gbit/s, one for each accelerator and for storage";
+    return std::pair(b.link(name + ".out", 50e9, 2e-6, connectX7), b.link(name + ".in", 50e9, 2e-6, connectX7));
+  };
+  const auto [storageOut, storageIn] = adapter("storage");
+  b.port(cpu, {storageOut}, {storageIn});
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto [nicOut, nicIn] = adapter(concat("nic", i));
+    b.port(gpus[i], {up[i], nicOut}, {nicIn, down[i]});
     for (size_t k = 0; k < gpus.size(); ++k)
       if (i != k)
         b.route(gpus[i], gpus[k], {out[i], in[k]});
+  }
   b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
   return std::move(b.machine);
 }
@@ -164,62 +181,95 @@ const std::vector<Card> &cards() {
   return all;
 }
 MachineModel withCard(const Card &card) {
-  Builder b(card.name);
+  Builder b;
   const DeviceRef cpu = b.host(56, 2.0e9, 245e9, 1024 * kGiB,
                                "a Xeon 8480C of 56 cores; eight channels of DDR5-4800 at 80% of 307 GB/s");
   const DeviceRef gpu = b.gpu(card.flops, card.bytesPerSecond, card.memory, card.source);
   b.route(cpu, gpu, {b.link("pcie.down", card.link, 5e-6, card.linkSource)}, 12e9);
   b.route(gpu, cpu, {b.link("pcie.up", card.link, 5e-6, card.linkSource)}, 12e9);
+  b.machine.name = card.name;
   b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
   return std::move(b.machine);
 }
 
-/// Hosts with an accelerator each, on Ethernet.
-MachineModel cluster(std::string name, int hosts) {
-  Builder b(std::move(name));
-  std::vector<DeviceRef> cpus, gpus;
-  std::vector<uint32_t> up, down, out, in;
-  for (int i = 0; i < hosts; ++i)
-    cpus.push_back(server(b));
-  for (int i = 0; i < hosts; ++i) {
+/// A host on Ethernet, with accelerators on slots of their own.
+MachineModel onEthernet(int count) {
+  Builder b;
+  const DeviceRef cpu = server(b);
+  std::vector<DeviceRef> gpus;
+  std::vector<uint32_t> down, up;
+  for (int i = 0; i < count; ++i) {
     gpus.push_back(v100(b));
     down.push_back(b.link(concat("pcie", i, ".down"), 15.75e9, 5e-6, kPcie3));
     up.push_back(b.link(concat("pcie", i, ".up"), 15.75e9, 5e-6, kPcie3));
-    out.push_back(b.link(concat("ethernet", i, ".out"), 1.25e9, 25e-6, "10 Gbit/s"));
-    in.push_back(b.link(concat("ethernet", i, ".in"), 1.25e9, 25e-6, "10 Gbit/s"));
+    b.route(cpu, gpus.back(), {down.back()}, 6e9);
+    b.route(gpus.back(), cpu, {up.back()}, 6e9);
   }
-  for (size_t i = 0; i < cpus.size(); ++i) {
-    b.route(cpus[i], gpus[i], {down[i]}, 6e9);
-    b.route(gpus[i], cpus[i], {up[i]}, 6e9);
-    for (size_t k = 0; k < cpus.size(); ++k)
-      if (i != k) {
-        b.route(cpus[i], cpus[k], {out[i], in[k]});
-        b.route(cpus[i], gpus[k], {out[i], in[k], down[k]});
-        b.route(gpus[i], cpus[k], {up[i], out[i], in[k]});
-        b.route(gpus[i], gpus[k], {up[i], out[i], in[k], down[k]});
-      }
+  const uint32_t out = b.link("ethernet.out", 1.25e9, 25e-6, "10 Gbit/s"),
+                 in = b.link("ethernet.in", 1.25e9, 25e-6, "10 Gbit/s");
+  b.port(cpu, {out}, {in});
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    b.port(gpus[i], {up[i], out}, {in, down[i]});
+    for (size_t k = 0; k < gpus.size(); ++k)
+      if (i != k)
+        b.route(gpus[i], gpus[k], {up[i], down[k]});
   }
   b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
   return std::move(b.machine);
 }
 
 struct Preset {
-  const char *name;
-  std::function<MachineModel(std::string)> make;
+  std::string name;
+  std::function<MachineModel(int ofHost)> make; ///< one host
+  int ofHost = 1, hosts = 1;                    ///< where the name has no size
+  bool hasNetwork = true;
 };
 const std::vector<Preset> &presets() {
   static const std::vector<Preset> all = [] {
     std::vector<Preset> list{
-      {"2gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 2); }},
-      {"4gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 4); }},
-      {"dgx-h100", [](const std::string &) { return dgxH100(); }},
-      {"cluster-10gbe", [](std::string name) { return cluster(std::move(name), 4); }},
+        {"2gpu-pcie3", pcie3, 2},
+        {"4gpu-pcie3", pcie3, 4},
+        {"dgx-h100", dgxH100, 8},
+        {"cluster-10gbe", onEthernet, 1, 4},
     };
     for (const Card &card : cards())
-      list.push_back({card.name, [&card](const std::string &) { return withCard(card); }});
+      list.push_back({.name = card.name, .make = [&card](int) { return withCard(card); }, .hasNetwork = false});
     return list;
   }();
   return all;
+}
+
+/// A whole number from 1 on; 0: it is none.
+int64_t countOf(std::string_view text) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
+}
+
+/// "16x4": hosts by accelerators of each; "64": accelerators, in hosts of as many as the preset has.
+std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) {
+  auto refuse = [&](const auto &...why) {
+    throw InputError(concat("machine '", preset.name, ":", text, "': ", why...));
+  };
+  if (!preset.hasNetwork)
+    refuse("'", preset.name, "' is one accelerator in one host, without a network: it has no other size");
+  const size_t by = text.find('x');
+  const int64_t first = countOf(text.substr(0, by)),
+                second = by == std::string_view::npos ? 1 : countOf(text.substr(by + 1));
+  if (first == 0 || second == 0)
+    refuse("a size is a number of accelerators, as in '", preset.name, ":64', or hosts by accelerators of each, as in '",
+           preset.name, ":16x4'");
+  constexpr int64_t kMost = 4096, kMostOfHost = 16;
+  int64_t hosts = first, ofHost = second;
+  if (by == std::string_view::npos) {
+    ofHost = std::min<int64_t>(first, preset.ofHost), hosts = first / ofHost;
+    if (first % ofHost != 0)
+      refuse("hosts of ", ofHost, " accelerators are not ", first, "; say how many each has, as in '", preset.name, ":", hosts + 1,
+             "x", ofHost, "'");
+  }
+  if (ofHost > kMostOfHost || hosts > kMost || hosts * ofHost > kMost)
+    refuse("at most ", kMost, " accelerators, and ", kMostOfHost, " in a host");
+  return {hosts, ofHost};
 }
 
 } // namespace
@@ -232,10 +282,18 @@ std::vector<std::string> machinePresets() {
 }
 
 MachineModel machinePreset(std::string_view name) {
+  const size_t colon = name.find(':');
   std::string known;
   for (const Preset &preset : presets()) {
-    if (name == preset.name)
-      return preset.make(preset.name);
+    if (name.substr(0, colon) == preset.name) {
+      const auto [hosts, ofHost] = colon == std::string_view::npos
+                                       ? std::pair<int64_t, int64_t>(preset.hosts, preset.ofHost)
+                                       : sizeOf(preset, name.substr(colon + 1));
+      MachineModel machine = preset.make(static_cast<int>(ofHost));
+      machine.name = name;
+      machine.hosts = hosts;
+      return machine.numAccelerators() <= kMostListed ? withAllHosts(machine) : machine;
+    }
     known += concat(known.empty() ? "" : ", ", preset.name);
   }
   throw InputError(concat("there is no machine '", name, "'; known are: ", known));
@@ -256,7 +314,7 @@ std::string architectureOfMachine(std::string_view name) {
   for (const Card &card : cards())
     if (card.name == name)
       return card.architecture;
-  return name == "dgx-h100" ? "sm_90" : "";
+  return name.substr(0, name.find(':')) == "dgx-h100" ? "sm_90" : "";
 }
 
 MachineModel machineNamed(std::string_view name) {
@@ -268,7 +326,8 @@ MachineModel machineNamed(std::string_view name) {
   if (!name.ends_with(".json"))
     return machinePreset(name);
   const std::vector<std::byte> file = readFile(std::string(name));
-  return parseMachine({reinterpret_cast<const char *>(file.data()), file.size()}, name);
+  const MachineModel machine = parseMachine({reinterpret_cast<const char *>(file.data()), file.size()}, name);
+  return machine.numAccelerators() <= kMostListed ? withAllHosts(machine) : machine;
 }
 
 } // namespace tressel::runtime

@@ -2,7 +2,8 @@
 
 #include "runtime/schedule/Producers.h"
 #include "runtime/types/Concat.h"
-#include "tressel/runtime/CollectiveSteps.h"
+#include "tressel/runtime/CollectivePlan.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/Ranks.h"
@@ -21,16 +22,21 @@ namespace {
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr uint32_t kNone = UINT32_MAX;
 
-/// What a command costs when nothing else runs.
-struct Work {
-  SpanKind kind = SpanKind::Host;
-  Picoseconds alone = 0;
-  // Of a transfer: `bytes` over `links` after `latency`.
+/// `bytes` over `links` after `latency`.
+struct Transfer {
   double bytes = 0;
   Picoseconds latency = 0;
   std::vector<uint32_t> links; ///< capacities (Costs::capacity)
   double fastest = 0;          ///< bytes per second, alone
   int64_t steps = 1;           ///< of a collective's part: that often, together with the others
+
+  Picoseconds alone() const { return steps * (latency + picoseconds(bytes / fastest)); }
+};
+/// What a command costs when nothing else runs.
+struct Work {
+  SpanKind kind = SpanKind::Host;
+  Picoseconds alone = 0;
+  std::vector<Transfer> transfers; ///< of a copy one, of a collective's part one a phase; one after the other
 };
 
 /// The parts of a collective, from command `first` on.
@@ -40,7 +46,8 @@ struct Ring {
   Picoseconds ready = 0; ///< those that are
   uint32_t held = 0;     ///< parts that have their engine
   uint32_t done = 0;     ///< parts that have ended the step
-  int64_t stepsLeft = 0;
+  size_t phase = 0;      ///< index into Work::transfers; behind them: all have ended
+  int64_t stepsLeft = 0; ///< of the phase
 };
 
 /// What commands cost on a machine, each alone.
@@ -76,10 +83,10 @@ public:
       const CommandKind kind = s.step.commands[i].kind;
       if (kind != CommandKind::Copy && kind != CommandKind::Collective)
         continue;
-      const Work work = workOf(s.step, i);
-      for (uint32_t link : work.links)
-        if (link < carried.size())
-          carried[link] += work.bytes * static_cast<double>(work.steps);
+      for (const Transfer &transfer : workOf(s.step, i).transfers)
+        for (uint32_t link : transfer.links)
+          if (link < carried.size())
+            carried[link] += transfer.bytes * static_cast<double>(transfer.steps);
     }
     std::vector<Picoseconds> times;
     for (size_t link = 0; link < carried.size(); ++link)
@@ -98,6 +105,13 @@ public:
   /// The place in `capacity` of a device's memory.
   uint32_t memoryOf(DeviceRef ref) const { return static_cast<uint32_t>(machine.links.size() + deviceIndex(ref)); }
   double kernelSeconds(const CommandList &p, size_t i, double slower) const;
+  /// Of a collective's part.
+  struct Exchange {
+    CollectiveGroup group;
+    CollectivePlan plan;
+    int64_t bytes = 0; ///< with which each member ends, of reduce_scatter: begins
+  };
+  Exchange exchangeOf(const CommandList &p, size_t i) const;
   /// Bodies are simulated by themselves.
   Work workOf(const CommandList &p, size_t i) const;
 
@@ -135,64 +149,66 @@ private:
     return bytes;
   }
 
-  void alongRoute(Work &work, const RouteModel &route, double bytes, bool pageable) const {
-    work.bytes = bytes;
-    work.links = route.links;
+  /// Through links and the memories of devices.
+  Transfer through(std::vector<uint32_t> links, std::initializer_list<DeviceRef> ends, double bytes) const {
     double latency = 0;
-    for (uint32_t link : route.links)
+    for (uint32_t link : links)
       latency += machine.links[link].latencySeconds;
-    work.latency = picoseconds(latency);
-    for (DeviceRef end : {route.from, route.to})
-      work.links.push_back(memoryOf(end));
-    work.fastest = pageable && route.pageableBytesPerSecond > 0 ? route.pageableBytesPerSecond
-                                                                : std::numeric_limits<double>::infinity();
-    for (uint32_t link : work.links)
-      work.fastest = std::min(work.fastest, capacity[link]);
-  }
-
-  /// Where the member behind rank 0 has its device, if each rank has as many accelerators as this one; where the
-  /// machine has fewer, that of rank 1 stands for it.
-  DeviceRef nextRank(const CollectiveDesc &desc, DeviceRef local) const {
-    int64_t stride = 1;
-    size_t axis = s.mesh.size();
-    while (axis-- > desc.axes.back() + 1u)
-      stride *= s.mesh[axis].size.number();
-    auto ofRank = [&](int64_t rank) {
-      return DeviceRef{local.kind,
-                       static_cast<uint16_t>(std::min<int64_t>(rank * accelerators + local.index, UINT16_MAX))};
-    };
-    return machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1);
+    Transfer transfer{.bytes = bytes, .latency = picoseconds(latency), .links = std::move(links)};
+    for (DeviceRef end : ends)
+      transfer.links.push_back(memoryOf(end));
+    transfer.fastest = std::numeric_limits<double>::infinity();
+    for (uint32_t link : transfer.links)
+      transfer.fastest = std::min(transfer.fastest, capacity[link]);
+    return transfer;
   }
 
   /// What a member sends, and to whom, in each step.
   void partOf(const CommandList &p, size_t i, Work &work) const {
-    const Command &c = p.commands[i];
-    const CollectiveDesc &desc = s.collectives[c.kernel];
-    const auto &members = desc.members;
-    const bool overAxes = !desc.axes.empty();
-    const auto n = overAxes ? numRanks(s.mesh, desc.axes) : static_cast<int64_t>(members.size()),
-               member = std::ranges::find(members, c.stream) - members.begin();
-    const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
-    const int64_t bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? n : 1);
-    work.steps = ringSteps(desc.kind, n, bytes).steps;
-    if (n == 1 || !options.transferTime)
+    const Exchange exchange = exchangeOf(p, i);
+    if (exchange.group.members == 1 || !options.transferTime)
       return;
-    const DeviceRef from = s.streams[c.stream].device,
-                    to = overAxes ? nextRank(desc, from)
-                                  : s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
-    const RouteModel *route = machine.route(from, to);
-    if (!route && overAxes)
-      throw InputError(concat("'", s.name, "' exchanges with other ranks, but ", machine.name, " has no route from ",
-                              nameOf(from), " to ", nameOf(to), ", which would stand for the way to the next one"));
-    if (!route)
-      throw InputError(concat("'", s.name, "' sends around a ring from ", nameOf(from), " to ", nameOf(to), ", but ",
-                              machine.name, " has no route there"));
-    const DeviceRef first = overAxes ? from : s.streams[members[0]].device,
-                    second = overAxes ? to : s.streams[members[1]].device;
-    const CollectiveSteps steps = stepsAlong(machine, first, second, desc.kind, n, bytes);
-    work.steps = steps.steps;
-    alongRoute(work, *route, static_cast<double>(steps.bytes), false);
-    work.alone = work.steps * (work.latency + picoseconds(work.bytes / work.fastest));
+    const CollectiveDesc &desc = s.collectives[p.commands[i].kernel];
+    if (desc.axes.empty())
+      sendToMember(p.commands[i].stream, desc, exchange.plan, work);
+    else
+      sendToRank(s.streams[p.commands[i].stream].device, exchange, work);
+    for (const Transfer &transfer : work.transfers)
+      work.alone += transfer.alone();
+  }
+  std::vector<DeviceRef> membersOf(const CollectiveDesc &desc) const {
+    std::vector<DeviceRef> members;
+    for (uint32_t member : desc.members)
+      members.push_back(s.streams[member].device);
+    return members;
+  }
+  void sendToMember(uint32_t stream, const CollectiveDesc &desc, const CollectivePlan &plan, Work &work) const {
+    const std::vector<DeviceRef> members = membersOf(desc);
+    const auto own = static_cast<size_t>(std::ranges::find(desc.members, stream) - desc.members.begin());
+    for (const CollectivePhase &phase : plan.phases) {
+      const DeviceRef from = members[own], to = members[peerOf(machine, members, own, plan.algorithm, phase)];
+      const RouteModel *route = machine.route(from, to);
+      if (!route)
+        throw InputError(concat("'", s.name, "' has a collective in which ", nameOf(from), " sends to ", nameOf(to), ", but ",
+                                machine.name, " has no route there"));
+      work.transfers.push_back(through(route->links, {from, to}, static_cast<double>(phase.bytes)));
+      work.transfers.back().steps = phase.steps;
+    }
+  }
+  /// The member's device on the other side is not part of the program: its memory is taken to be as fast as this one's.
+  void sendToRank(DeviceRef local, const Exchange &exchange, Work &work) const {
+    for (const CollectivePhase &phase : exchange.plan.phases) {
+      const Channel &channel = phase.crossesHosts ? exchange.group.between : exchange.group.within;
+      if (channel.links.empty())
+        throw InputError(concat("'", s.name, "' exchanges with other ranks, but ", machine.name, " has no way from ", nameOf(local),
+                                phase.crossesHosts ? " to the accelerators of another host" : " to the other accelerators of its host"));
+      Transfer transfer = through(channel.links, {local}, static_cast<double>(phase.bytes));
+      transfer.steps = phase.steps;
+      const bool isAlone = exchange.plan.algorithm == CollectiveAlgorithm::Ring && exchange.group.hosts > 1;
+      transfer.fastest =
+          std::min(transfer.fastest, isAlone ? channel.aloneBytesPerSecond : channel.message.bytesPerSecond);
+      work.transfers.push_back(std::move(transfer));
+    }
   }
 
   double footprint_ = 0;     ///< bytes that a step touches; 0: not counted
@@ -229,6 +245,30 @@ double Costs::kernelSeconds(const CommandList &p, size_t i, double slower) const
   return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
 }
 
+Costs::Exchange Costs::exchangeOf(const CommandList &p, size_t i) const {
+  const Command &c = p.commands[i];
+  const CollectiveDesc &desc = s.collectives[c.kernel];
+  const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
+  Exchange exchange;
+  if (desc.axes.empty()) {
+    exchange.group = groupOf(machine, membersOf(desc));
+  } else if (numRanks(s.mesh, desc.axes) > 1) {
+    std::vector<int64_t> sizes;
+    for (const MeshAxis &axis : s.mesh)
+      sizes.push_back(axis.size.number());
+    auto group = groupOfRanks(machine, sizes, desc.axes, s.streams[c.stream].device, accelerators);
+    if (!group)
+      throw InputError(concat("'", s.name, "' is for ", numRanks(s.mesh), " ranks with ", accelerators,
+                              accelerators == 1 ? " accelerator each, but " : " accelerators each, but ", machine.name, " has ",
+                              machine.numAccelerators(), " in all; machines with a network take a size, as sim:dgx-h100:",
+                              dim::ceilDiv(numRanks(s.mesh) * accelerators, int64_t(8)) * 8));
+    exchange.group = std::move(*group);
+  }
+  exchange.bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? exchange.group.members : 1);
+  exchange.plan = planCollective(desc.kind, exchange.group, exchange.bytes);
+  return exchange;
+}
+
 Work Costs::workOf(const CommandList &p, size_t i) const {
   const Command &c = p.commands[i];
   const DeviceModel &device = deviceOf(s.streams[c.stream].device);
@@ -262,9 +302,11 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
                               " has no route there"));
     if (!options.transferTime)
       break;
-    alongRoute(work, *route, static_cast<double>(source.bytes.number()),
-               fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host);
-    work.alone = work.latency + picoseconds(work.bytes / work.fastest);
+    Transfer transfer = through(route->links, {from, to}, static_cast<double>(source.bytes.number()));
+    if ((fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host) && route->pageableBytesPerSecond > 0)
+      transfer.fastest = std::min(transfer.fastest, route->pageableBytesPerSecond);
+    work.alone = transfer.alone();
+    work.transfers.push_back(std::move(transfer));
     break;
   }
   case CommandKind::HostCall:
@@ -312,6 +354,7 @@ private:
   struct Running {
     uint32_t command;
     const Work *work;
+    const Transfer *transfer = nullptr; ///< that it is at
     bool flows = false;     ///< a transfer past its latency
     double left = 0;        ///< bytes, or picoseconds of work
     double rate = 1;        ///< per picosecond
@@ -334,6 +377,8 @@ private:
   bool endDue();
   /// A transfer flows once it is past its latency.
   bool beginsToFlow(Running &r) const;
+  /// Its next step begins for all parts; behind the last one they end.
+  void beginStep(Ring &ring);
   /// A part of a collective has ended a step; the last one begins the next step of all. True if there was one to end.
   bool endsStep(Running &r);
   void end(uint32_t i);
@@ -380,7 +425,7 @@ ListClock::ListClock(const Costs &costs, const CommandList &list)
     if (c.kind == CommandKind::Collective) {
       const auto members = static_cast<uint32_t>(s_.collectives[c.kernel].members.size());
       if (rings_.empty() || rings_.back().first + rings_.back().members <= i)
-        rings_.push_back({.first = i, .members = members, .missing = members, .stepsLeft = work_[i].steps});
+        rings_.push_back({.first = i, .members = members, .missing = members});
       ringOf_[i] = static_cast<uint32_t>(rings_.size() - 1);
     }
     engineOf_[i] = table.ofStream[c.stream];
@@ -435,34 +480,40 @@ Picoseconds ListClock::run() {
 }
 
 bool ListClock::beginsToFlow(Running &r) const {
-  const Ring *ring = ringFor(r.command);
-  if (r.work->links.empty() || r.flows || (ring && ring->stepsLeft == 0))
+  if (!r.transfer || r.flows)
     return false;
   r.flows = true;
-  r.left = r.work->bytes;
+  r.left = r.transfer->bytes;
   r.rate = 0; // that follows
   r.since = now_;
   r.finish = kNever;
   return true;
 }
 
+void ListClock::beginStep(Ring &ring) {
+  for (Running &part : active_)
+    if (ringFor(part.command) == &ring) {
+      part.transfer = ring.phase < part.work->transfers.size() ? &part.work->transfers[ring.phase] : nullptr;
+      part.flows = false;
+      part.left = part.transfer ? static_cast<double>(part.transfer->latency) : 0;
+      part.rate = 1;
+      part.since = now_;
+      part.finish = part.transfer ? now_ + part.transfer->latency : now_;
+    }
+}
+
 bool ListClock::endsStep(Running &r) {
   Ring *ring = ringFor(r.command);
-  if (!ring || ring->stepsLeft == 0)
+  if (!ring || !r.transfer)
     return false;
   r.flows = false;
   r.finish = kNever; // until the others have ended the step
   if (++ring->done < ring->members)
     return true;
   ring->done = 0;
-  --ring->stepsLeft;
-  for (Running &part : active_)
-    if (ringFor(part.command) == ring) {
-      part.left = static_cast<double>(part.work->latency);
-      part.rate = 1;
-      part.since = now_;
-      part.finish = ring->stepsLeft > 0 ? now_ + part.work->latency : now_;
-    }
+  if (--ring->stepsLeft == 0 && ++ring->phase < r.work->transfers.size())
+    ring->stepsLeft = r.work->transfers[ring->phase].steps;
+  beginStep(*ring);
   return true;
 }
 
@@ -518,8 +569,8 @@ bool ListClock::beginReady() {
     if (Ring *ring = ringFor(i)) { // engines are held until all parts have theirs
       if (++ring->held < ring->members)
         continue;
-      if (work_[i].links.empty())
-        ring->stepsLeft = 0;
+      if (!work_[i].transfers.empty())
+        ring->stepsLeft = work_[i].transfers[0].steps;
     }
     begin(partsOf(i).first, partsOf(i).second);
   }
@@ -530,8 +581,9 @@ void ListClock::begin(uint32_t from, uint32_t to) {
   for (uint32_t each = from; each < to; ++each) {
     begin_[each] = now_;
     const Work &w = work_[each];
-    const Picoseconds first = w.links.empty() ? w.alone : w.latency;
-    active_.push_back({each, &w, false, static_cast<double>(first), 1, now_, now_ + first});
+    const Transfer *transfer = w.transfers.empty() ? nullptr : w.transfers.data();
+    const Picoseconds first = transfer ? transfer->latency : w.alone;
+    active_.push_back({each, &w, transfer, false, static_cast<double>(first), 1, now_, now_ + first});
   }
 }
 
@@ -547,7 +599,7 @@ void ListClock::shareLinks(std::vector<double> &rates) const {
     std::vector<int> users(capacity.size(), 0);
     for (size_t i = 0; i < active.size(); ++i)
       if (!fixed[i])
-        for (uint32_t link : active[i].work->links)
+        for (uint32_t link : active[i].transfer->links)
           ++users[link];
     double share = std::numeric_limits<double>::infinity();
     for (size_t link = 0; link < users.size(); ++link)
@@ -555,24 +607,24 @@ void ListClock::shareLinks(std::vector<double> &rates) const {
         share = std::min(share, left[link] / users[link]);
     size_t slowest = active.size();
     for (size_t i = 0; i < active.size(); ++i)
-      if (!fixed[i] && active[i].work->fastest < share &&
-          (slowest == active.size() || active[i].work->fastest < active[slowest].work->fastest))
+      if (!fixed[i] && active[i].transfer->fastest < share &&
+          (slowest == active.size() || active[i].transfer->fastest < active[slowest].transfer->fastest))
         slowest = i;
     bool any = false;
     auto fix = [&](size_t i, double rate) {
       fixed[i] = any = true;
       rates[i] = rate;
-      for (uint32_t link : active[i].work->links)
+      for (uint32_t link : active[i].transfer->links)
         left[link] = std::max(0.0, left[link] - rate);
     };
     if (slowest != active.size()) {
-      fix(slowest, active[slowest].work->fastest);
+      fix(slowest, active[slowest].transfer->fastest);
       continue;
     }
     // All that use a link with this least share.
     const std::vector<double> before = left;
     for (size_t i = 0; i < active.size(); ++i)
-      if (!fixed[i] && std::ranges::any_of(active[i].work->links, [&](uint32_t link) {
+      if (!fixed[i] && std::ranges::any_of(active[i].transfer->links, [&](uint32_t link) {
             return before[link] / users[link] <= share * (1 + 1e-12);
           }))
         fix(i, share);
@@ -589,7 +641,8 @@ double ListClock::kernelRate(const Running &r, const std::vector<double> &flow) 
   const uint32_t memory = costs_.memoryOf(device.device);
   double beside = 0;
   for (size_t k = 0; k < active_.size(); ++k)
-    if (active_[k].flows && std::ranges::find(active_[k].work->links, memory) != active_[k].work->links.end())
+    if (active_[k].flows &&
+        std::ranges::find(active_[k].transfer->links, memory) != active_[k].transfer->links.end())
       beside += flow[k];
   return (device.commandSeconds + costs_.kernelSeconds(p_, r.command, 1)) /
          (device.commandSeconds + costs_.kernelSeconds(p_, r.command, 1 + device.contention * beside / device.bytesPerSecond));
@@ -600,7 +653,7 @@ void ListClock::setRates() {
   shareLinks(flow);
   for (size_t i = 0; i < active_.size(); ++i) {
     Running &r = active_[i];
-    if (!r.flows && !r.work->links.empty())
+    if (!r.flows && r.transfer)
       continue; // in its latency
     const double rate = r.flows ? flow[i] * 1e-12 : kernelRate(r, flow);
     if (rate == r.rate)
@@ -646,8 +699,9 @@ void ListClock::bound(Timeline &timeline) const {
     chain[i] = longest + alone;
     timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);
     total[engineOf_[i]] += work_[i].alone;
-    for (uint32_t link : work_[i].links)
-      carried[link] += work_[i].bytes * static_cast<double>(work_[i].steps);
+    for (const Transfer &transfer : work_[i].transfers)
+      for (uint32_t link : transfer.links)
+        carried[link] += transfer.bytes * static_cast<double>(transfer.steps);
   }
   for (Picoseconds busy : total)
     timeline.lowerBound = std::max(timeline.lowerBound, busy);
@@ -700,6 +754,33 @@ Timeline simulate(const Schedule &schedule, const MachineModel &machine, const S
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine) {
   const SimulateOptions options;
   return Costs(schedule, machine, options).linkTimes();
+}
+
+std::vector<CollectiveUse> collectivesOf(const Schedule &schedule, const MachineModel &machine) {
+  const SimulateOptions options;
+  const Costs costs(schedule, machine, options);
+  std::vector<CollectiveUse> uses;
+  const CommandList &p = schedule.step;
+  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+    if (p.commands[i].kind != CommandKind::Collective)
+      continue;
+    const CollectiveDesc &desc = schedule.collectives[p.commands[i].kernel];
+    if (!desc.members.empty() && desc.axes.empty() && p.commands[i].stream != desc.members.front())
+      continue; // its first part stands for it
+    const auto [group, plan, bytes] = costs.exchangeOf(p, i);
+    const std::string name = spanOf(schedule, i).name;
+    CollectiveUse *use = nullptr;
+    for (CollectiveUse &other : uses)
+      if (other.name == name && other.algorithm == plan.algorithm && other.members == group.members && other.hosts == group.hosts)
+        use = &other;
+    if (!use)
+      use = &uses.emplace_back(
+          CollectiveUse{.name = name, .members = group.members, .hosts = group.hosts, .algorithm = plan.algorithm});
+    ++use->count;
+    use->bytes += bytes;
+    use->seconds += plan.seconds;
+  }
+  return uses;
 }
 
 } // namespace tressel::runtime

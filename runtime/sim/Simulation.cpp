@@ -3,7 +3,7 @@
 #include "../devices/Collective.h"
 #include "Guards.h"
 #include "runtime/types/Concat.h"
-#include "tressel/runtime/CollectiveSteps.h"
+#include "tressel/runtime/CollectivePlan.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
@@ -122,18 +122,21 @@ void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const Sim
     ++numRings_;
   entry.ring = numRings_;
   entry.members = static_cast<uint32_t>(n);
-  auto homeOf = [&](Stream *each) {
-    const DeviceRef ref = device(static_cast<SimStream *>(each)->device).caps().device;
-    return Home{ref, ref.kind == DeviceKind::Cpu ? MemoryKind::Pinned : MemoryKind::Device};
+  std::vector<DeviceRef> devices;
+  for (Stream *each : members)
+    devices.push_back(device(static_cast<SimStream *>(each)->device).caps().device);
+  auto homeOf = [&](size_t i) {
+    return Home{devices[i], devices[i].kind == DeviceKind::Cpu ? MemoryKind::Pinned : MemoryKind::Device};
   };
-  entry.from = homeOf(members[static_cast<size_t>(member)]);
-  entry.to = homeOf(members[static_cast<size_t>((member + 1) % n)]);
+  const auto own = static_cast<size_t>(member);
+  entry.from = homeOf(own);
+  if (n == 1)
+    return;
   const int64_t bytes = c.regions.back().bytes * (c.collective->kind == CollectiveKind::ReduceScatter ? n : 1);
-  const CollectiveSteps steps =
-      n == 1 ? ringSteps(c.collective->kind, n, bytes)
-             : stepsAlong(model_, homeOf(members[0]).device, homeOf(members[1]).device, c.collective->kind, n, bytes);
-  entry.steps = steps.steps;
-  entry.bytes = steps.bytes;
+  const CollectivePlan plan = planCollective(c.collective->kind, groupOf(model_, devices), bytes);
+  for (const CollectivePhase &phase : plan.phases)
+    entry.phases.push_back(
+        {homeOf(peerOf(model_, devices, own, plan.algorithm, phase)), phase.bytes, phase.steps});
 }
 
 int64_t Simulation::nowPs() {

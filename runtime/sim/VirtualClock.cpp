@@ -152,7 +152,8 @@ private:
     uint32_t missing = 0; ///< parts that may not begin yet
     uint32_t held = 0;    ///< engines that wait for the others'
     uint32_t sent = 0;    ///< pieces of this step that have arrived
-    int64_t steps = 0;    ///< to come, with this one
+    size_t phase = 0;     ///< index into LoggedCommand::phases; behind them: there is no more to send
+    int64_t steps = 0;    ///< of the phase, to come, with this one
   };
 
   void connect() {
@@ -176,7 +177,7 @@ private:
     for (uint32_t i = 0; i < n; ++i) {
       const LoggedCommand &c = log.commands[i];
       if (c.ring > rings.size())
-        rings.push_back({.first = i, .members = c.members, .missing = c.members, .steps = c.steps});
+        rings.push_back({.first = i, .members = c.members, .missing = c.members});
       addWaits(i);
       hosts[hostNamed(hostOf, c.host, engines[engineOf[c.stream]].device)].steps.push_back({false, i});
       auto follow = [&](uint32_t other) {
@@ -251,7 +252,7 @@ private:
     const Way *way = nullptr; ///< of a transfer
     bool isFlowing = false;   ///< a transfer past its latency
     bool isKernel = false;
-    double piece = 0; ///< Collective: bytes sent in each step
+    double factor = 1; ///< of its bytes: what VirtualTimeOptions::perturbation makes of them
     double left = 0;  ///< bytes, or picoseconds
     double speed = 0; ///< of them in a picosecond
     Picoseconds since = 0, finish = 0;
@@ -286,15 +287,24 @@ private:
     for (uint32_t i = ring.first; i < ring.first + ring.members; ++i)
       engines[engineOf[log.commands[i].stream]].waiting.push({now, log.commands[ring.first].stream, ring.first, i});
   }
-  /// A step begins: every member sends its piece.
+  /// A step begins: every member sends its piece. Behind the last phase there is none, and the parts end.
   void beginStep(const Ring &ring) {
     for (Job &job : jobs)
       if (log.commands[job.entry].ring && &rings[log.commands[job.entry].ring - 1] == &ring) {
+        const LoggedCommand &c = log.commands[job.entry];
+        const LoggedPhase *phase = ring.phase < c.phases.size() ? &c.phases[ring.phase] : nullptr;
+        job.way = phase ? &wayBetween(c.from, phase->to) : nullptr;
         job.isFlowing = false;
-        job.left = job.piece;
+        job.left = phase ? static_cast<double>(phase->bytes) * job.factor : 0;
         job.since = now;
-        job.finish = ring.steps > 0 ? now + job.way->latency : now;
+        job.finish = phase ? now + job.way->latency : now;
       }
+  }
+  void beginPhase(Ring &ring, size_t number) {
+    const std::vector<LoggedPhase> &phases = log.commands[ring.first].phases;
+    ring.phase = options.transferTime ? number : phases.size();
+    ring.steps = ring.phase < phases.size() ? phases[ring.phase].steps : 0;
+    beginStep(ring);
   }
 
   bool beginJobs() {
@@ -318,9 +328,7 @@ private:
         continue;
       for (uint32_t part = ring.first; part < ring.first + ring.members; ++part)
         times.begin[part] = now;
-      if (!options.transferTime || ring.members == 1)
-        ring.steps = 0;
-      beginStep(ring);
+      beginPhase(ring, 0);
     }
     return any;
   }
@@ -358,9 +366,7 @@ private:
       job.finish = now + job.way->latency;
       break;
     case DeviceCommandKind::Collective: // begins when all engines are there
-      if (c.steps > 0)
-        job.way = &wayBetween(c.from, c.to);
-      job.piece = bytes * factor;
+      job.factor = factor;
       job.finish = kForever;
       break;
     case DeviceCommandKind::HostCall:
@@ -387,12 +393,14 @@ private:
         ++k;
         if (++ring->sent == ring->members) {
           ring->sent = 0;
-          --ring->steps;
-          beginStep(*ring);
+          if (--ring->steps == 0)
+            beginPhase(*ring, ring->phase + 1);
+          else
+            beginStep(*ring);
         }
         continue;
       }
-      if (job.way && !job.isFlowing && !(ring && ring->steps == 0)) { // the first byte has arrived
+      if (job.way && !job.isFlowing) { // the first byte has arrived
         job.isFlowing = true;
         job.speed = 0;
         job.since = now;

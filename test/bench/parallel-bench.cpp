@@ -126,15 +126,17 @@ double exchangeSeconds(const Workload &work, int ranks) {
          messages * kLatency * (std::ceil(bytes / kBucket) + static_cast<double>(work.exchanges));
 }
 
+std::string machineOf(const char *preset, int ranks) { return "sim:" + std::string(preset) + ":" + std::to_string(ranks); }
+
 double efficiency(const Workload &work, int ranks) {
-  const std::string machine = "sim:dgx-h100";
   if (ranks <= 8)
-    return ran(work, machine, 1) / ran(work, machine, ranks);
+    return ran(work, "sim:dgx-h100", 1) / ran(work, "sim:dgx-h100", ranks);
+  const std::string machine = machineOf("dgx-h100", ranks);
   return predicted(work, machine, 1).step_seconds / predicted(work, machine, ranks).step_seconds;
 }
 
 double overEthernet(const Workload &work, int ranks) {
-  const std::string machine = "sim:cluster-10gbe";
+  const std::string machine = machineOf("cluster-10gbe", ranks);
   return predicted(work, machine, ranks).step_seconds /
          std::max(predicted(work, machine, 1).step_seconds, exchangeSeconds(work, ranks));
 }
@@ -294,7 +296,7 @@ double perceptronOverBound() {
 
 /// Of the time that it takes to make, prove and predict the program.
 double compileRatio(const Workload &work) {
-  auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, "sim:dgx-h100", ranks); }); };
+  auto seconds = [&](int ranks) { return bench::secondsOf([&] { (void)predicted(work, machineOf("dgx-h100", ranks), ranks); }); };
   (void)seconds(8);
   const double few = seconds(8);
   return seconds(1024) / few;

@@ -58,6 +58,11 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(
           std::string(option) +
           ": each rank has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
+    if (args.parallel > machine.numAccelerators() && args.parallel > 0)
+      throw UsageError("--parallel " + std::to_string(args.parallel) + ": " + machine.name + " has " +
+                       std::to_string(machine.numAccelerators()) +
+                       " accelerators; machines with a network take a size, as in --device sim:dgx-h100:" +
+                       std::to_string((args.parallel + 7) / 8 * 8));
     if (!args.ranks.empty() && args.parallel > 0)
       throw UsageError("--parallel compares meshes, of which --ranks is one: give one of the two");
     if (args.parallel > 0 && (args.json || !args.timeline.empty()))

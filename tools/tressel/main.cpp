@@ -48,9 +48,9 @@ Examples:
   tressel explain model.onnx --dim batch=8           on this machine
   tressel explain model.tsl --timeline step.html     and draw it
   tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md)
-  tressel explain model.onnx --device sim:dgx-h100 --dim batch=2048 --ranks data=64
+  tressel explain model.onnx --device sim:dgx-h100:64 --dim batch=2048 --ranks data=64
                                                      as one of 64 processes that share the batch (docs/parallel.md)
-  tressel explain model.onnx --device sim:dgx-h100 --dim batch=2048 --parallel 64
+  tressel explain model.onnx --device sim:dgx-h100:64 --dim batch=2048 --parallel 64
                                                      how to split it over 64 accelerators)";
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.

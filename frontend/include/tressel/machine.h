@@ -48,7 +48,8 @@ struct MachineOptions {
   std::string gpu = {};
 };
 /// Chooses the machine for this process: "cpu"; "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them, "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them)
-/// or "sim:FILE.json". A simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
+/// or "sim:FILE.json". "sim:dgx-h100:64" is of 64 accelerators, in hosts of as many as the preset has, "sim:dgx-h100:16x4" of 16 hosts with 4 each; of
+/// more than 64 accelerators those of the first host are there, and explain_ranks counts on all. A simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
 /// another machine are compiled anew when they are called. Throws Error for a name that means nothing, for a machine
 /// that is not there, and for one that is not simulated and shall not compute.
 void use_machine(std::string_view name, MachineOptions options = {});

@@ -162,6 +162,80 @@ TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
   EXPECT_THROW(machinePreset("abacus"), InputError);
 }
 
+TEST(MachineModel, PresetsWithANetworkTakeASize) {
+  auto shapeOf = [](const char *name) {
+    const MachineModel m = machinePreset(name);
+    EXPECT_EQ(m.name, name);
+    EXPECT_EQ(toJson(parseMachine(toJson(m))), toJson(m)) << name;
+    return std::tuple(m.hosts, m.devices.size(), m.numAccelerators());
+  };
+  using Is = std::tuple<int64_t, size_t, int64_t>;
+  EXPECT_EQ(shapeOf("dgx-h100:4"), Is(1, 5, 4));
+  EXPECT_EQ(shapeOf("dgx-h100:16"), Is(1, 18, 16)); // all listed, of two hosts
+  EXPECT_EQ(shapeOf("dgx-h100:16x4"), Is(1, 80, 64));
+  EXPECT_EQ(shapeOf("dgx-h100:1024"), Is(128, 9, 1024)); // the first host
+  EXPECT_EQ(shapeOf("cluster-10gbe:1024"), Is(1024, 2, 1024));
+  EXPECT_EQ(shapeOf("cluster-10gbe:2x4"), Is(1, 10, 8));
+  EXPECT_EQ(shapeOf("4gpu-pcie3:3"), Is(1, 4, 3));
+  const MachineModel listed = machinePreset("dgx-h100:16"), first = machinePreset("dgx-h100:1024");
+  const DeviceRef gpu0{DeviceKind::Gpu, 0}, gpu9{DeviceKind::Gpu, 9}, gpu1000{DeviceKind::Gpu, 1000};
+  EXPECT_EQ(listed.hostOf(gpu0), 0);
+  EXPECT_EQ(listed.hostOf(gpu9), 1);
+  EXPECT_EQ(first.hostOf(gpu1000), 125);
+  const RouteModel *across = listed.route(gpu0, gpu9);
+  ASSERT_NE(across, nullptr);
+  std::string through;
+  for (uint32_t link : across->links)
+    through += listed.links[link].name + " ";
+  EXPECT_EQ(through, "host0.pcie0.up host0.nic0.out host1.nic1.in host1.pcie1.down ");
+  for (const DeviceModel &d : listed.devices)
+    EXPECT_TRUE(listed.sources.contains(d.name + "/bytes_per_second")) << d.name;
+  for (const LinkModel &link : listed.links)
+    EXPECT_TRUE(listed.sources.contains("links/" + link.name + "/bytes_per_second")) << link.name;
+  EXPECT_THROW(withAllHosts(first), InputError);
+
+  auto refusalOf = [](const char *name) -> std::string {
+    try {
+      machinePreset(name);
+    } catch (const InputError &e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusalOf("dgx-h100:20"), "machine 'dgx-h100:20': hosts of 8 accelerators are not 20; say how many each has, as in 'dgx-h100:3x8'");
+  for (const char *none : {"dgx-h100:", "dgx-h100:0", "dgx-h100:x8", "dgx-h100:2x", "dgx-h100:-1", "dgx-h100:8 ", "dgx-h100:2x8x2"})
+    EXPECT_NE(refusalOf(none).find("a size is a number of accelerators, as in 'dgx-h100:64', or hosts by accelerators of each"), std::string::npos)
+        << refusalOf(none);
+  EXPECT_EQ(refusalOf("dgx-h100:99999992"), "machine 'dgx-h100:99999992': at most 4096 accelerators, and 16 in a host");
+  EXPECT_EQ(refusalOf("dgx-h100:1x17"), "machine 'dgx-h100:1x17': at most 4096 accelerators, and 16 in a host");
+  EXPECT_EQ(refusalOf("h100:8"), "machine 'h100:8': 'h100' is one accelerator in one host, without a network: it has no other size");
+}
+
+TEST(MachineModel, FilesMayDescribeOneOfSeveralHosts) {
+  const std::string network = "\"network\": [{\"device\": \"gpu0\", \"out\": [\"out\"], \"in\": [\"in\"]}], ",
+                    links = "{\"name\": \"out\", \"bytes_per_second\": 1e9, \"latency_seconds\": 1e-5}, "
+                            "{\"name\": \"in\", \"bytes_per_second\": 1e9, \"latency_seconds\": 1e-5}, ",
+                    many = replaced(replaced(kSmall, "\"links\": [{", "\"links\": [" + links + "{"), "\"schema\"",
+                                    "\"hosts\": 3, " + network + "\"schema\"");
+  const MachineModel m = parseMachine(many);
+  EXPECT_EQ(m.hosts, 3);
+  EXPECT_EQ(m.numAccelerators(), 3);
+  EXPECT_EQ(toJson(parseMachine(toJson(m))), toJson(m));
+  const MachineModel all = withAllHosts(m);
+  EXPECT_EQ(all.devices.size(), 6u);
+  EXPECT_EQ(all.devices[5].host, 2);
+  EXPECT_NE(all.route({DeviceKind::Gpu, 2}, {DeviceKind::Gpu, 0}), nullptr);
+  EXPECT_EQ(all.route({DeviceKind::Cpu, 0}, {DeviceKind::Gpu, 1}), nullptr); // the cpu has no port
+  EXPECT_EQ(toJson(parseMachine(toJson(all))), toJson(all));
+  auto hint = [&](const std::string &from, const std::string &to) { return refusal(replaced(many, from, to)); };
+  EXPECT_NE(hint("\"hosts\": 3", "\"hosts\": 0").find("hosts: must be a whole number from 1 to 4096"), std::string::npos);
+  EXPECT_NE(hint(network, "").find("network: is missing: it says how devices reach the other hosts"), std::string::npos);
+  EXPECT_NE(hint("[\"out\"]", "[\"far\"]").find("network[0].out: there is no link 'far'"), std::string::npos);
+  EXPECT_NE(hint("[\"in\"]", "[\"out\"]").find("link 'out' is one of 'out' too"), std::string::npos);
+  EXPECT_NE(hint("\"kind\": \"gpu\"", "\"kind\": \"gpu\", \"host\": 1").find("devices[1].host: is of a machine whose devices are all listed"),
+            std::string::npos);
+}
+
 TEST(MachineModel, DamagedCalibrationIsToldOnce) {
   const std::string path = testing::TempDir() + "tressel-damaged-" + std::to_string(::getpid()) + ".json", text = "{";
   writeFile(path, std::as_bytes(std::span(text)));

@@ -1,7 +1,7 @@
 // Programs for the ranks of a mesh: what is refused, what they become for one process, and what is predicted for any
 // number of ranks.
 #include "tressel/runtime/Ranks.h"
-#include "tressel/runtime/CollectiveSteps.h"
+#include "tressel/runtime/CollectivePlan.h"
 
 #include "RankBuilder.h"
 #include "test/support/RunOnMachine.h"
@@ -398,73 +398,125 @@ TEST(Ranks, WhatOneProcessCannotHaveIsSaid) {
 }
 
 //--- Predicted --------------------------------------------------------------------------------------------------------
+/// The longest collective.
+double collectiveOf(const Timeline &t) {
+  Picoseconds longest = 0;
+  for (const Span &span : t.spans)
+    if (span.kind == SpanKind::Collective)
+      longest = std::max(longest, span.end - span.begin);
+  return double(longest);
+}
+
 TEST(Ranks, OneRankSaysWhatAllTake) {
   const MachineModel machine = machinePreset("dgx-h100");
   for (int64_t n : {2, 4, 8}) {
     const Schedule s = sample(n, 1, 1 << 20).s;
-    const Timeline one = simulate(s, machine), all = simulate(expandRanks(s), machine);
     // The steps of a collective are the same; the copies of all ranks share the host's memory.
-    auto collective = [](const Timeline &t) {
-      Picoseconds longest = 0;
-      for (const Span &span : t.spans)
-        if (span.kind == SpanKind::Collective)
-          longest = std::max(longest, span.end - span.begin);
-      return double(longest);
-    };
-    EXPECT_NEAR(collective(one) / collective(all), 1, 1e-6) << n << " ranks";
+    EXPECT_NEAR(collectiveOf(simulate(s, machine)) / collectiveOf(simulate(expandRanks(s), machine)), 1, 1e-6)
+        << n << " ranks";
   }
-  // From 8 to 1,024 ranks hardly more bytes, but more latencies: 20, where a ring would have 2,046.
-  auto seconds = [&](int64_t n) { return double(simulate(sample(n, 1, 1 << 22).s, machine).end) * 1e-12; };
-  EXPECT_GT(seconds(1024), seconds(8));
-  const Schedule large = sample(1024, 1, 1 << 22).s;
-  EXPECT_EQ(large.step.commands.size(), sample(8, 1).s.step.commands.size());
-  const RouteModel *route = machine.route({DeviceKind::Gpu, 0}, {DeviceKind::Gpu, 1});
-  double latency = 0, rate = 1e30;
-  for (uint32_t link : route->links) {
-    latency += machine.links[link].latencySeconds;
-    rate = std::min(rate, machine.links[link].bytesPerSecond);
-  }
-  const double halving = 20 * latency + 2 * 1023.0 / 1024 * (1 << 24) / rate;
-  const Timeline t = simulate(large, machine);
-  for (const Span &span : t.spans)
-    if (span.kind == SpanKind::Collective && span.end > span.begin) {
-      EXPECT_NEAR(double(span.end - span.begin) * 1e-12 / halving, 1, 0.01);
-      break;
+}
+
+TEST(Ranks, OneRankSaysWhatAllTakeOnSeveralHosts) {
+  struct Case {
+    const char *machine;
+    int64_t hosts, ranks;
+  };
+  // Adapters of their own, and one adapter that the accelerators of a host share; full hosts, and some of one.
+  for (const Case &c : {Case{"dgx-h100:1024", 2, 16}, Case{"dgx-h100:1024", 4, 32}, Case{"dgx-h100:32x4", 2, 8},
+                        Case{"dgx-h100:32x4", 2, 6}, Case{"4gpu-pcie3:128", 2, 8}, Case{"4gpu-pcie3:128", 3, 12},
+                        Case{"cluster-10gbe:128", 5, 5}, Case{"cluster-10gbe:128", 8, 8}})
+    for (int64_t values : {1 << 10, 1 << 22}) {
+      MachineModel few = machinePreset(c.machine);
+      few.hosts = c.hosts; // of which one is listed
+      const Schedule s = sample(c.ranks, 1, values).s;
+      const double one = collectiveOf(simulate(s, few)),
+                   all = collectiveOf(simulate(expandRanks(s), withAllHosts(few))),
+                   oneOfAll = collectiveOf(simulate(s, withAllHosts(few)));
+      EXPECT_NEAR(one / all, 1, 1e-6) << c.ranks << " ranks on " << c.hosts << " hosts of " << c.machine;
+      EXPECT_NEAR(oneOfAll / all, 1, 1e-6) << c.ranks << " ranks on " << c.hosts << " hosts of " << c.machine;
     }
 }
 
-TEST(Ranks, CollectivesTakeTheShortestSteps) {
+TEST(Ranks, ManyRanksTakeAsManyCommands) {
+  const MachineModel machine = machinePreset("dgx-h100:1024");
+  auto seconds = [&](int64_t n) { return double(simulate(sample(n, 1, 1 << 22).s, machine).end) * 1e-12; };
+  EXPECT_GT(seconds(16), seconds(8)) << "beyond the host";
+  EXPECT_GT(seconds(1024), seconds(16)) << "more latencies";
+  const Schedule large = sample(1024, 1, 1 << 22).s;
+  EXPECT_EQ(large.step.commands.size(), sample(8, 1).s.step.commands.size());
+  // By hand: seven steps of an eighth over NVLink each way, between them log2 128 halvings and doublings of the eighth
+  // through PCIe and adapters.
+  const double bytes = 4 << 22, eighth = bytes / 8, nvlink = 4e-6 + eighth / 450e9, network = 14e-6;
+  const double seconds1024 = 2 * 3 * 4e-6 + 2 * 7 * eighth / 450e9 + 14 * network + 2 * eighth * 127 / 128 / 50e9;
+  EXPECT_NEAR(collectiveOf(simulate(large, machine)) * 1e-12 / seconds1024, 1, 0.01) << nvlink;
+}
+
+TEST(Ranks, CollectivesTakeTheShortestWay) {
   constexpr auto kReduce = CollectiveKind::AllReduce, kGather = CollectiveKind::AllGather,
                  kBroadcast = CollectiveKind::Broadcast;
   struct Case {
     CollectiveKind kind;
     int64_t members, bytes, steps, each;
   };
+  const Channel slow{{0}, {1e-6, 1e9}, 1e9};
   // By hand, with a latency of 1 us and 1 GB/s. Of as many steps the ring is taken.
-  const Case cases[] = {{kReduce, 2, 1000, 2, 500},     {kReduce, 8, 800, 6, 234},
-                        {kReduce, 1024, 1024, 20, 103}, {kReduce, 3, 3000, 4, 1000},
-                        {kReduce, 6, 60, 6, 35},        {kGather, 8, 800, 3, 234},
+  const Case cases[] = {{kReduce, 2, 1000, 1, 1000},    {kReduce, 8, 800, 3, 800},
+                        {kReduce, 2, 8000, 1, 8000},    {kReduce, 8, 8000, 6, 2334},
+                        {kReduce, 1024, 1024, 10, 1024}, {kReduce, 1024, 8192, 20, 819},
+                        {kReduce, 3, 3000, 4, 1000},
+                        {kReduce, 6, 60, 4, 60},        {kGather, 8, 800, 3, 234},
                         {kGather, 1, 8, 0, 8},          {kBroadcast, 16, 160, 4, 160},
                         {kBroadcast, 5, 10, 3, 10},     {kReduce, 6, 60'000'000, 10, 10'000'000}};
   for (const Case &c : cases) {
-    const CollectiveSteps steps = shortestSteps(c.kind, c.members, c.bytes, 1e-6, 1e9);
-    EXPECT_EQ(steps.steps, c.steps) << c.members << " members, " << c.bytes << " bytes";
-    EXPECT_EQ(steps.bytes, c.each) << c.members << " members, " << c.bytes << " bytes";
+    const CollectivePlan within = planCollective(c.kind, {.members = c.members, .within = slow}, c.bytes),
+                         between = planCollective(
+                             c.kind, {.members = c.members, .hosts = c.members, .within = {}, .between = slow}, c.bytes);
+    ASSERT_EQ(within.phases.size(), 1u);
+    EXPECT_EQ(within.phases[0], (CollectivePhase{c.steps, c.each, false})) << c.members << " members, " << c.bytes << " bytes";
+    if (c.members > 1) {
+      EXPECT_EQ(between.phases[0], (CollectivePhase{c.steps, c.each, true})) << c.members << " members, " << c.bytes << " bytes";
+    }
   }
+  // Eight members on two hosts: within each quarters of 1,000 bytes, of which each goes to the other host.
+  const Channel fast{{0}, {1e-7, 1e11}, 1e11};
+  const CollectiveGroup hosts{.members = 8, .hosts = 2, .within = fast, .between = slow};
+  const CollectivePlan reduce = planCollective(kReduce, hosts, 1000), gather = planCollective(kGather, hosts, 1000),
+                       scatter = planCollective(CollectiveKind::ReduceScatter, hosts, 1000),
+                       broadcast = planCollective(kBroadcast, hosts, 1000);
+  using Phases = std::vector<CollectivePhase>;
+  EXPECT_EQ(reduce.algorithm, CollectiveAlgorithm::Hierarchical);
+  EXPECT_EQ(reduce.phases, (Phases{{2, 375}, {1, 250, true}, {2, 375}}));
+  EXPECT_EQ(gather.phases, (Phases{{1, 125, true}, {2, 375}}));
+  EXPECT_EQ(scatter.phases, (Phases{{2, 375}, {1, 125, true}}));
+  EXPECT_EQ(broadcast.phases, (Phases{{1, 1000, true}, {2, 1000}}));
+  EXPECT_NEAR(reduce.seconds, 4 * (1e-7 + 375e-11) + 1e-6 + 250e-9, 1e-12);
+  EXPECT_EQ(planCollective(kReduce, hosts, 80).phases, (Phases{{2, 80}, {1, 80, true}})); // fewer messages
+  // Where a host's members share an adapter, each has a quarter of it, and the ring uses it alone: it is as good.
+  CollectiveGroup shared = hosts;
+  shared.between.message.bytesPerSecond /= 4;
+  EXPECT_EQ(planCollective(kReduce, shared, 1 << 30).algorithm, CollectiveAlgorithm::Hierarchical);
+  shared.isEven = false;
+  const CollectivePlan around = planCollective(kReduce, shared, 800);
+  EXPECT_EQ(around.algorithm, CollectiveAlgorithm::Ring);
+  EXPECT_EQ(around.phases, (Phases{{14, 100, true}}));
 }
 
-TEST(Ranks, NoRouteNoPrediction) {
+TEST(Ranks, NoPredictionWithoutAcceleratorsOrWays) {
+  auto refusedFor = [](const MachineModel &machine, const char *why) {
+    try {
+      simulate(sample(4, 2).s, machine);
+      ADD_FAILURE() << "predicted, though: " << why;
+    } catch (const InputError &e) {
+      EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+    }
+  };
+  refusedFor(machinePreset("4gpu-pcie3"), "is for 8 ranks with 1 accelerator each, but 4gpu-pcie3 has 4 in all; machines "
+                                          "with a network take a size, as sim:dgx-h100:8");
   MachineModel machine = machinePreset("dgx-h100");
-  std::erase_if(machine.devices,
-                [](const DeviceModel &d) { return d.device.kind == DeviceKind::Gpu && d.device.index > 0; });
   std::erase_if(machine.routes, [](const RouteModel &r) { return r.from.index > 0 || r.to.index > 0; });
-  try {
-    simulate(sample(4, 2).s, machine);
-    ADD_FAILURE() << "predicted";
-  } catch (const InputError &e) {
-    EXPECT_NE(
-        std::string(e.what()).find("has no route from gpu0 to gpu1, which would stand for the way to the next one"),
-        std::string::npos)
-        << e.what();
-  }
+  refusedFor(machine, "has no way from gpu0 to the other accelerators of its host");
+  machine = machinePreset("cluster-10gbe:128");
+  machine.network.clear();
+  refusedFor(machine, "has no way from gpu0 to the accelerators of another host");
 }

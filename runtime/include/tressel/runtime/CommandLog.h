@@ -15,6 +15,11 @@ namespace tressel::runtime {
 /// A event without its semaphore: 0 for "long ago".
 using LoggedEvent = uint64_t;
 
+/// Steps of a collective in each of which a member sends so many bytes to another.
+struct LoggedPhase {
+  Home to;
+  int64_t bytes = 0, steps = 0;
+};
 struct LoggedCommand {
   DeviceCommandKind kind = DeviceCommandKind::Wait;
   uint32_t stream = 0; ///< index into CommandLog::streams
@@ -30,10 +35,10 @@ struct LoggedCommand {
   bool moves = false;        ///< Launch: as of KernelDesc,
   std::vector<KernelCost> costs; ///< likewise,
   int64_t tasks = 1;         ///< and in so many parts
-  Home from, to;             ///< Copy. Collective: this member and the next
+  Home from, to;             ///< Copy. Collective: `from` is this member
   uint32_t ring = 0;         ///< Collective: which one, from 1,
   uint32_t members = 0;      ///< of so many parts, one logged behind the other,
-  int64_t steps = 0;         ///< which makes so many steps around the ring; `bytes` are sent in each
+  std::vector<LoggedPhase> phases; ///< one after the other, with as many steps for each member
   bool isFree = false;       ///< takes no time
 };
 /// A host thread that waited, before it issued the command at `position`.

@@ -30,6 +30,7 @@ struct Explanation {
     Picoseconds busy = 0; ///< at its full rate
   };
   std::vector<Link> links; ///< those that carry something, in the machine's order
+  std::vector<CollectiveUse> collectives;
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with transfers taking no time, T_m with computation taking none.
   /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
   std::optional<double> overlap;
@@ -61,7 +62,7 @@ std::string explainText(const Schedule &schedule, const Explanation &explanation
 /// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}] (engines, then "link NAME"), "critical_path" [{"name",
 /// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
 /// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}], "graphs" [{"kernels", "copies", "fills", "edges", "issue_seconds"}],
-/// "assumed_loops", "assumed_branches".
+/// "collectives" [{"name", "members", "hosts", "algorithm", "count", "bytes", "seconds"}], "assumed_loops", "assumed_branches".
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);
 
 } // namespace tressel::runtime

@@ -35,6 +35,7 @@ struct EngineModel {
 struct DeviceModel {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
+  uint16_t host = 0; ///< where the devices of several hosts are listed: the number of its host
   /// Of an accelerator for which kernels are generated: "sm_90". Empty: it is simulated with the host's kernels. Chosen for a
   /// compilation, not part of the file.
   std::string architecture;
@@ -108,11 +109,22 @@ struct RouteModel {
   double pageableBytesPerSecond = 0; ///< for host memory that is not pinned; 0: as fast as pinned memory
 };
 
+/// How a device reaches the network between hosts. A message to a device of another host passes `out` of its sender and `in` of
+/// its receiver.
+struct NetworkPort {
+  DeviceRef device;
+  std::vector<uint32_t> out, in; ///< indices into MachineModel::links
+};
+
+/// One host with its devices, or `hosts` equal ones: then devices, links and routes are those of the first, and the others are reached
+/// over its network by the ranks of a mesh. A program of one process uses the devices that are listed.
 struct MachineModel {
   std::string name;
   std::vector<DeviceModel> devices; ///< first the hosts
   std::vector<LinkModel> links;
   std::vector<RouteModel> routes;             ///< at most one per pair and direction
+  int64_t hosts = 1;
+  std::vector<NetworkPort> network;           ///< at most one per device
   std::map<std::string, std::string> sources; ///< where figures are from: "gpu0/bytes_per_second" and a text
   /// Times of kernels that were measured on such devices, which count instead of what the figures say. Not part of the
   /// file; null: none.
@@ -120,7 +132,16 @@ struct MachineModel {
 
   const DeviceModel *find(DeviceRef device) const; ///< null: no such device
   const RouteModel *route(DeviceRef from, DeviceRef to) const;
+  const NetworkPort *portOf(DeviceRef device) const; ///< null: it has none
+  int64_t numAccelerators() const;                   ///< of all hosts
+  /// The host of a device, or of accelerator number `device.index` of all hosts.
+  int64_t hostOf(DeviceRef device) const;
 };
+/// Routes grow with the square of the devices that are listed.
+inline constexpr int64_t kMostListed = 64;
+/// The same machine with the devices of all hosts listed, and a route from each to each that the network allows: what simulation can run as
+/// one process. Throws InputError for more than kMostListed accelerators.
+MachineModel withAllHosts(const MachineModel &machine);
 
 /// The engines that work on the streams of a program or log.
 struct EngineTable {
@@ -140,7 +161,9 @@ struct EngineTable {
 /// memories at its ends, a route through links that are not there.
 MachineModel parseMachine(std::string_view json, std::string_view name = "machine");
 std::string toJson(const MachineModel &machine);
-/// Names of the machines that come with Tressel; and one of them. Throws for other names, listing these.
+/// Names of the machines that come with Tressel; and one of them. Throws for other names, listing these. Those that have a network take a
+/// size: "dgx-h100:64" is of 64 accelerators, in hosts of as many as the preset has; "dgx-h100:4" is one host of 4;
+/// "dgx-h100:16x4" is 16 hosts of 4.
 std::vector<std::string> machinePresets();
 MachineModel machinePreset(std::string_view name);
 /// A server with one typical card of an architecture ("sm_90": an H100). Throws InputError for others, listing these.
@@ -157,7 +180,7 @@ MachineModel hostMachine(int threads = 0);
 std::string calibrationFile(int threads = 0);
 /// This machine, as far as it decides how long kernels take: its processor's name, the threads of the pool, limits on instructions.
 std::string hostName(int threads = 0);
-/// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset), "sim:FILE.json". Throws
+/// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset, with its size if it has one), "sim:FILE.json". Throws
 /// InputError for others, and what reading or parsing the file throws, with its name.
 MachineModel machineNamed(std::string_view name);
 

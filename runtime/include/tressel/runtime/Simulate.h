@@ -10,22 +10,21 @@
 // kernel beside transfers of its device is slowed as DeviceModel::contention says.
 //
 // A collective is ready when the last of its parts is; each part holds its stream's engine, and it begins when all have
-// theirs. It runs as steps around the ring of its members, in their order, each sending to the next: of n members
-// 2 (n - 1) steps for all_reduce and broadcast, n - 1 for all_gather and reduce_scatter, of an n-th of the whole (whole
-// bytes, rounded up). In a step each member's piece is a transfer like any other; the next step begins when all have
-// ended.
+// theirs. It runs as the phases of planCollective (CollectivePlan.h) say: around the ring of its members, as a tree, or
+// within hosts and between them, whichever is the shortest. In a step each member's piece is a transfer like any other;
+// the next step begins when all have ended.
 //
-// Of a program for the ranks of a mesh, one rank is simulated, whose devices are those of the machine; all ranks take
-// the same time, each with links of its own. A collective over axes goes around the ring of its members likewise, or as
-// shortestSteps says where fewer messages are faster; this rank's pieces take the route to the
-// devices of the rank behind it, which are the accelerators of the machine behind those of this rank. So two ranks'
-// accelerators and a route between them say what a collective of any number of ranks takes; where links are shared by
-// several ranks, simulate what expandRanks (Ranks.h) makes.
+// Of a program for the ranks of a mesh, one rank is simulated, whose devices are the first of the machine; all ranks take
+// the same time. Rank r has the accelerators behind those of the ranks before it, host by host. This rank's pieces take
+// the route to the member beside it, within its host or between hosts, and share an adapter with the other ranks of the
+// host, as these send at the same time. Other links of a host are taken to be the rank's own: where ranks share them,
+// simulate what expandRanks (Ranks.h) makes.
 //
 // A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
 // of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
 #pragma once
 
+#include "tressel/runtime/CollectivePlan.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Timeline.h"
 
@@ -37,11 +36,23 @@ struct SimulateOptions {
 };
 
 /// The step of a verified schedule whose sizes are numbers (Instantiate.h). Throws InputError when the machine lacks a
-/// device that the schedule uses, a route (from this rank to the next one included), or the memory for its arenas (with the bytes).
+/// device that the schedule uses, accelerators for all ranks, a route (to other ranks included), or the memory for its arenas (with the bytes).
 Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options = {});
 
 /// How long each link of the machine, at its full rate, takes for all that the step's copies and collectives send
 /// through it; those of bodies are not counted. With the same errors.
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine);
+
+/// Collectives of the step that have a name, an algorithm and as many members in common.
+struct CollectiveUse {
+  std::string name; ///< "all_reduce data"
+  int64_t members = 1, hosts = 1;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  uint32_t count = 0;
+  int64_t bytes = 0;  ///< of all of them
+  double seconds = 0; ///< that they take one after the other, where nothing else is sent
+};
+/// Those of bodies are not counted. With the same errors.
+std::vector<CollectiveUse> collectivesOf(const Schedule &schedule, const MachineModel &machine);
 
 } // namespace tressel::runtime
