@@ -2,7 +2,9 @@
 
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
+#include "frontend/stablehlo/Sharding.h"
 #include "ir/graph/Control.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -73,6 +75,8 @@ public:
     std::vector<mlir::Value> results;
     if (unsupported_.empty())
       results = importFunction(main, {body->args_begin(), body->args_end()});
+    if (unsupported_.empty())
+      cut(main, func, results);
     if (!unsupported_.empty())
       throw UnsupportedError(state_.path, unsupported_);
 
@@ -94,6 +98,51 @@ private:
     if (!why.empty())
       report(op, why);
     return why.empty();
+  }
+
+  /// How arguments and results lie on the devices of a mesh.
+  void cut(mlir::func::FuncOp main, mlir::func::FuncOp func, std::vector<mlir::Value> &results) {
+    constexpr llvm::StringLiteral kSharding = "sdy.sharding";
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (mlir::Attribute sharding = main.getArgAttr(i, kSharding))
+        if (const std::string words = wordsOf(main, sharding, main.getArgumentTypes()[i]); !words.empty())
+          func.setArgAttr(i, graph::kShardingAttr, state_.builder.getStringAttr(words));
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (mlir::Attribute sharding = main.getResultAttr(i, kSharding))
+        if (const std::string words = wordsOf(main, sharding, main.getResultTypes()[i]); !words.empty())
+          results[i] = OpImporter(state_, main).emit("shard", {results[i]}, {{"axes", words}});
+    if (!mesh_.empty())
+      func->setAttr(graph::kMeshAttr, state_.builder.getStringAttr(mesh_));
+  }
+
+  /// "data, -"; empty where the annotation says nothing or is reported as not supported.
+  std::string wordsOf(mlir::Operation *op, mlir::Attribute sharding, mlir::Type type) {
+    try {
+      const auto rank = static_cast<size_t>(llvm::cast<mlir::RankedTensorType>(type).getRank());
+      const ShardingText text = shardingText(sharding, rank);
+      mlir::Operation *mesh = nullptr;
+      for (mlir::Operation &each : *source_.getBody())
+        if (each.getName().getStringRef() == "sdy.mesh" && OpImporter(state_, &each).text("sym_name") == text.mesh)
+          mesh = &each;
+      if (!mesh)
+        throw InputError(where(op) + ": there is no sdy.mesh @" + text.mesh);
+      const std::string axes = meshText(OpImporter(state_, mesh).attribute("mesh"));
+      if (axes.empty())
+        return "";
+      if (!mesh_.empty() && mesh_ != axes)
+        throw OpUnsupported{"a second mesh, of " + axes + " beside " + mesh_};
+      mesh_ = axes;
+      return text.words;
+    } catch (const OpUnsupported &e) {
+      report(op, e.why);
+      return "";
+    }
+  }
+
+  void importConstraint(OpImporter &n) {
+    n.wantInputs(1);
+    const std::string words = wordsOf(n.operation(), n.attribute("sharding"), n.operation()->getResultTypes()[0]);
+    n.out(0, words.empty() ? n.in(0) : n.emit("shard", {n.in(0)}, {{"axes", words}}));
   }
 
   /// The results of a function in the graph dialect; empty when something in it is not supported.
@@ -132,8 +181,9 @@ private:
     llvm::StringRef name = op->getName().getStringRef();
     bool isCall = name == "func.call" || name == "stablehlo.composite";
     bool isBranch = name == "stablehlo.case" || name == "stablehlo.if", isLoop = name == "stablehlo.while";
+    const bool isConstraint = name == "sdy.sharding_constraint" || name == "sdy.reshard";
     ImportFn fn = findImporter(name.str());
-    if (!fn && !isCall && !isBranch && !isLoop)
+    if (!fn && !isCall && !isBranch && !isLoop && !isConstraint)
       return report(op, "");
     bool ready = llvm::all_of(op->getOperands(), [&](mlir::Value v) { return state_.values.lookup(v); });
     if (!fits || !ready)
@@ -146,7 +196,7 @@ private:
         return importBranch(importer);
       if (isLoop)
         return importLoop(importer);
-      fn(importer);
+      isConstraint ? importConstraint(importer) : fn(importer);
       importer.checkAllRead();
       for (mlir::Value result : op->getResults())
         if (!state_.values.lookup(result))
@@ -288,6 +338,7 @@ private:
   std::vector<mlir::func::FuncOp> calls_; ///< functions being inlined, outermost first
   std::vector<Unsupported> unsupported_;
   std::set<mlir::Operation *> reported_;
+  std::string mesh_; ///< "data=4, model=2", where an annotation names one
   int64_t numOps_ = 0;
 };
 

@@ -152,6 +152,13 @@ std::string OpImporter::symbol(const char *name) {
   return symbol.getValue().str();
 }
 
+std::string OpImporter::text(const char *name) {
+  auto text = llvm::dyn_cast_or_null<mlir::StringAttr>(attribute(name));
+  if (!text)
+    fail("attribute '" + std::string(name) + "' must be a text");
+  return text.getValue().str();
+}
+
 void OpImporter::checkAllRead() const {
   for (mlir::NamedAttribute attr : properties_) {
     llvm::StringRef name = attr.getName().getValue();

@@ -63,6 +63,7 @@ public:
   /// The text inside #stablehlo.dot<...>.
   std::string record(const char *name);
   std::string symbol(const char *name);
+  std::string text(const char *name);
   mlir::Attribute attribute(const char *name);
   void ignore(const char *name) { read_.insert(name); }
   /// Throws if an attribute was not read.

@@ -12,6 +12,8 @@ class Case:
     arguments: list
     rtol: float = 1e-4
     atol: float = 1e-5
+    jit: dict = dataclasses.field(default_factory=dict)  # options of jax.jit: how arguments and results lie on its devices
+    device: str = "cpu"  # that Tressel's program runs on
     reference: typing.Callable = None  # what gives the expected results, where JAX's CPU backend is wrong on `function`
 
 

@@ -91,6 +91,7 @@ struct CompiledModel {
   std::vector<runtime::GpuCode> gpu;
   runtime::KernelLookup kernels; ///< as CompiledProgram::kernels
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
+  std::vector<std::string> notes;  ///< on what the model says and this compilation leaves out
   std::string comparison;          ///< LayoutComparison::text, where that was asked for; then there is no program
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numFailed = 0, numGpuKernels = 0;

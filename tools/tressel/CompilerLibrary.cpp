@@ -10,6 +10,7 @@
 #include "frontend/stablehlo/Import.h"
 #include "ir/graph/Draw.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Num.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -466,6 +467,16 @@ private:
     }
   }
 
+  /// What JAX made for several devices runs whole on a machine without accelerators.
+  static void leaveMesh(const CompileRequest &request, mlir::func::FuncOp main, CompiledModel &program) {
+    auto mesh = main->getAttrOfType<mlir::StringAttr>(graph::kMeshAttr);
+    if (!mesh || (request.machine && request.machine->numAccelerators() > 0))
+      return;
+    program.notes.push_back("the model is for a mesh of devices (" + mesh.getValue().str() +
+                            "), and the machine has no accelerators: it is compiled whole");
+    main->removeAttr(graph::kMeshAttr);
+  }
+
   static mlir::OwningOpRef<mlir::ModuleOp> load(const CompileRequest &request, mlir::MLIRContext &context,
                                                 CompiledModel &program) {
     checkKind(request.path);
@@ -482,6 +493,8 @@ private:
     } else {
       ParsedMlir parsed = parseMlir(context, request.path);
       module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
+      if (parsed.stablehlo)
+        leaveMesh(request, mainOf(*module, request.path), program);
       nameEverything(mainOf(*module, request.path), request.path);
       std::set<std::string_view> names;
       for (Size symbol : graph::symbolsOf(*module))

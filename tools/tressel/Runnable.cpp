@@ -23,6 +23,8 @@ CompiledModel compileWithProgress(CompileRequest request) {
   if (request.measure && !program.numMeasured && !program.numKnown)
     note("--measure: there is nothing to measure, no product or convolution of fixed sizes for which kernels of several providers are near "
          "each other");
+  for (const std::string &text : program.notes)
+    note(text);
   if (program.numFailed)
     note("--measure: " + std::to_string(program.numFailed) + " of " + std::to_string(program.numMeasured + program.numKnown) +
          " candidates could not be compiled or run by themselves; what is predicted counts for them");
