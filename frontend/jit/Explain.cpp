@@ -28,13 +28,17 @@ runtime::Schedule numbersOf(const runtime::Schedule &schedule, std::string &note
 
 } // namespace
 
-Prediction predict(const runtime::Schedule &symbolic, const runtime::MachineModel &machine, runtime::Decisions decisions) {
+Prediction predict(const runtime::Schedule &symbolic, const runtime::MachineModel &machine,
+                   runtime::Decisions decisions, std::optional<double> achieved) {
   Prediction prediction;
   const runtime::Schedule schedule = numbersOf(symbolic, prediction.text);
-  const runtime::Explanation e = runtime::explain(schedule, machine, std::move(decisions));
+  runtime::Explanation e = runtime::explain(schedule, machine, std::move(decisions));
+  e.achieved = achieved;
   prediction.step_seconds = runtime::seconds(e.timeline.end);
   prediction.lower_bound_seconds = runtime::seconds(e.timeline.lowerBound);
   prediction.overlap = e.overlap;
+  prediction.planned_overlap = e.timeline.overlap;
+  prediction.achieved_overlap = achieved;
   prediction.compute_seconds = runtime::seconds(e.computeTime),
   prediction.transfer_seconds = runtime::seconds(e.transferTime);
   prediction.peak_bytes = e.peakBytes;

@@ -8,7 +8,8 @@
 namespace tressel::detail {
 
 /// Symbolic sizes count as the compiler takes them for typical.
-Prediction predict(const runtime::Schedule &schedule, const runtime::MachineModel &machine, runtime::Decisions decisions);
+Prediction predict(const runtime::Schedule &schedule, const runtime::MachineModel &machine,
+                   runtime::Decisions decisions, std::optional<double> achieved = {});
 /// Writes the timeline in the form that the file's name says. Throws Error for other names.
 void drawPlan(const std::string &path, const runtime::Schedule &schedule, const runtime::MachineModel &machine);
 

@@ -150,7 +150,8 @@ Prediction JitCore::explain(const std::source_location &where) const {
   runtime::Decisions decisions = entry.traced.decisions;
   for (runtime::Decision &finding : entry.traced.function->findings())
     decisions.push_back(std::move(finding));
-  return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions));
+  return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions),
+                 entry.traced.function->achievedOverlap());
 }
 
 /// Records the function for ranks on accelerators like the first of the machine.

@@ -1,8 +1,9 @@
 #include "frontend/trace/CompiledFunction.h"
 
-#include "frontend/tensor/Machine.h"
 #include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Machine.h"
 #include "frontend/tensor/Make.h"
+#include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Instantiate.h"
@@ -179,6 +180,25 @@ Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
                           });
   std::swap(variable.value, copy);
   return variable.value.impl()->storage.get();
+}
+
+std::optional<double> CompiledFunction::achievedOverlap() {
+  if (!machine_)
+    return std::nullopt;
+  std::optional<double> overlap;
+  const auto call = machine_->beginCall(/*isAside=*/true); // nothing is at work meanwhile
+  auto look = [&](const Slot &slot) {
+    if (slot.executor->caller() == machine_->caller() && !machine_->log().commands.empty())
+      overlap = timelineOf(*slot.executor).overlap;
+  };
+  if (std::unique_ptr<Slot> handy(handy_.exchange(nullptr, std::memory_order_acquire)); handy) {
+    look(*handy);
+    release(std::move(handy));
+  }
+  std::lock_guard lock(mutex_);
+  for (const auto &slot : spare_)
+    look(*slot);
+  return overlap;
 }
 
 Decisions CompiledFunction::findings() const {

@@ -290,7 +290,7 @@ CudaMachine::~CudaMachine() {
   devices_.clear(); // they use the machine
 }
 
-std::unique_lock<std::mutex> CudaMachine::beginCall() {
+std::unique_lock<std::mutex> CudaMachine::beginCall(bool) {
   std::unique_lock call(calls_);
   if (keepsStamps_) {
     std::lock_guard lock(mutex_);

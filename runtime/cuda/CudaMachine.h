@@ -144,7 +144,7 @@ public:
   CudaMachine(const Driver &driver, const MachineRequest &request, MachineModel model);
   ~CudaMachine() override;
   int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
-  std::unique_lock<std::mutex> beginCall() override;
+  std::unique_lock<std::mutex> beginCall(bool isAside) override;
 
   const Driver &driver() const { return driver_; }
   bool keepsStamps() const { return keepsStamps_; }

@@ -106,7 +106,7 @@ void DeviceMemory::copyDirectly(void *to, const Home &toHome, const void *from, 
   RegisteredMemory known;
   if (const void *memory = isIn ? from : isHost(toHome) ? to : nullptr; memory && host.caps().checksMemory)
     known = RegisteredMemory(host, memory, bytes);
-  const auto call = machine_->beginCall();
+  const auto call = machine_->beginCall(/*isAside=*/true);
   std::unique_lock lock(mutex_);
   std::shared_ptr<Stream> &cached = streams_[{owner.index, kind}];
   if (!cached)

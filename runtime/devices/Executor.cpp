@@ -263,6 +263,7 @@ struct Executor::Impl {
     const Schedule &numbers = numbersOf(instance);
     const size_t atOnce = std::min<size_t>(numbers.inFlight, calls.size());
     const auto call = machine->beginCall();
+    machine->setCaller(this);
     std::vector<Begins> where(atOnce);
     auto next = [&](size_t i) {
       Begins &mine = where[i % atOnce] = begins(calls[i].inputs, calls[i].outputs, i % atOnce);
@@ -444,6 +445,7 @@ const Schedule &Executor::numbers() const {
   return impl_->instances.empty() ? impl_->schedule() : impl_->numbersOf(impl_->instances.front());
 }
 Machine &Executor::machine() const { return *impl_->machine; }
+const void *Executor::caller() const { return &*impl_; }
 int64_t Executor::bytesOn(DeviceRef device) const {
   int64_t bytes = 0;
   auto add = [&](const std::vector<Allocation> &list) {

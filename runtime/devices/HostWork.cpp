@@ -46,7 +46,7 @@ std::byte *scratchFor(int64_t bytes) {
   return memory.get();
 }
 
-DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses, DeviceRef device) {
+DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses, DeviceRef device, ThreadPool &pool) {
   const KernelDesc &desc = *c.desc;
   const auto *kernel = dynamic_cast<const HostKernel *>(c.kernel);
   if (!kernel || !kernel->fn)
@@ -59,40 +59,39 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
   KernelArgs base = {};
   base.buffers = addresses.data();
   base.scalars = c.scalars.empty() ? nullptr : c.scalars.data();
-  base.scratch = stride ? scratchFor(stride * ThreadPool::global().numThreads()) : nullptr;
+  base.scratch = stride ? scratchFor(stride * pool.numThreads()) : nullptr;
   base.state = kernel->state;
   base.failure = &why;
   std::atomic<int32_t> status{kKernelOk};
-  ThreadPool::global().parallelFor(
-      desc.range.number(), desc.grain.number(), [&](int64_t begin, int64_t end, int worker) {
-        KernelArgs args = base;
-        args.worker = worker;
-        if (args.scratch)
-          args.scratch = static_cast<std::byte *>(args.scratch) + worker * stride;
-        if (const int32_t code = runChunk(*kernel, desc, args, begin, end); code != kKernelOk) {
-          int32_t none = kKernelOk;
-          status.compare_exchange_strong(none, code, std::memory_order_relaxed);
-        }
-      });
+  pool.parallelFor(desc.range.number(), desc.grain.number(), [&](int64_t begin, int64_t end, int worker) {
+    KernelArgs args = base;
+    args.worker = worker;
+    if (args.scratch)
+      args.scratch = static_cast<std::byte *>(args.scratch) + worker * stride;
+    if (const int32_t code = runChunk(*kernel, desc, args, begin, end); code != kKernelOk) {
+      int32_t none = kKernelOk;
+      status.compare_exchange_strong(none, code, std::memory_order_relaxed);
+    }
+  });
   if (status == kKernelOk)
     return nullptr;
   std::string message = status == kKernelSaysWhy ? why.take() : concat(describeStatus(status), " in kernel '", desc.symbol, "'");
   return std::make_shared<DeviceFailure>(FailureKind::Kernel, std::move(message), device, c.tag);
 }
 
-void copyBytes(void *to, const void *from, int64_t bytes) {
-  ThreadPool::global().parallelFor(bytes, kSplitBytes, [&](int64_t begin, int64_t end, int) {
+void copyBytes(void *to, const void *from, int64_t bytes, ThreadPool &pool) {
+  pool.parallelFor(bytes, kSplitBytes, [&](int64_t begin, int64_t end, int) {
     std::memmove(static_cast<std::byte *>(to) + begin, static_cast<const std::byte *>(from) + begin,
                  static_cast<size_t>(end - begin));
   });
 }
 
-void fillBytes(void *to, int64_t bytes, uint64_t value, unsigned elementBytes) {
+void fillBytes(void *to, int64_t bytes, uint64_t value, unsigned elementBytes, ThreadPool &pool) {
   uint64_t pattern = 0; // of eight bytes: it serves every element size
   std::memcpy(&pattern, &value, elementBytes);
   for (unsigned n = elementBytes; n < 8; n *= 2)
     pattern |= pattern << (8 * n);
-  ThreadPool::global().parallelFor((bytes + 7) / 8, kSplitBytes / 8, [&](int64_t begin, int64_t end, int) {
+  pool.parallelFor((bytes + 7) / 8, kSplitBytes / 8, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
       std::memcpy(static_cast<std::byte *>(to) + i * 8, &pattern,
                   static_cast<size_t>(std::min<int64_t>(8, bytes - i * 8)));
@@ -147,22 +146,23 @@ void checkShape(const DeviceCommand &c) {
     throwError<Error>("a command that means nothing: ", wrong);
 }
 
-DeviceFailureRef workOnHost(const DeviceCommand &c, std::span<void *const> addresses, DeviceRef device) {
+DeviceFailureRef workOnHost(const DeviceCommand &c, std::span<void *const> addresses, DeviceRef device,
+                            ThreadPool &pool) {
   switch (c.kind) {
   case DeviceCommandKind::Launch:
-    return launch(c, addresses, device);
+    return launch(c, addresses, device, pool);
   case DeviceCommandKind::Copy:
-    copyBytes(addresses[1], addresses[0], c.regions[0].bytes);
+    copyBytes(addresses[1], addresses[0], c.regions[0].bytes, pool);
     break;
   case DeviceCommandKind::Fill:
-    fillBytes(addresses[0], c.regions[0].bytes, c.fillValue, static_cast<unsigned>(sizeOf(c.type)));
+    fillBytes(addresses[0], c.regions[0].bytes, c.fillValue, static_cast<unsigned>(sizeOf(c.type)), pool);
     break;
   case DeviceCommandKind::Collective:
     return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
                                            "a collective of several devices is not done by one", device, c.tag);
   case DeviceCommandKind::HostCall:
     if (c.kernel)
-      return launch(c, addresses, device);
+      return launch(c, addresses, device, pool);
     if (const int32_t status = c.host(c.user); status != kKernelOk)
       return std::make_shared<DeviceFailure>(FailureKind::Kernel, concat("a host call returned ", status), device,
                                              c.tag);

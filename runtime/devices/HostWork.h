@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tressel/runtime/Device.h"
+#include "tressel/runtime/ThreadPool.h"
 
 #include <vector>
 
@@ -36,7 +37,8 @@ void checkShape(const DeviceCommand &command);
 
 /// Does the work of a command whose waits are reached, on these addresses (one per region), split over the pool where
 /// it is large. Returns nothing, or why it failed.
-DeviceFailureRef workOnHost(const DeviceCommand &command, std::span<void *const> addresses, DeviceRef device);
+DeviceFailureRef workOnHost(const DeviceCommand &command, std::span<void *const> addresses, DeviceRef device,
+                            ThreadPool &pool = ThreadPool::global());
 
 /// Sum of bytes that tells copies that went wrong.
 uint64_t checksum(const void *bytes, int64_t count);

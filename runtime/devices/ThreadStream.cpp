@@ -20,8 +20,9 @@ std::vector<Stamp> StampList::take() {
   return taken;
 }
 
-ThreadStream::ThreadStream(Work work, StampList &stamps)
-    : work_(std::move(work)), stamps_(stamps), thread_(startInternalThread("tressel.stream", [this] { run(); })) {}
+ThreadStream::ThreadStream(Work work, StampList &stamps, Note note)
+    : work_(std::move(work)), stamps_(stamps), note_(std::move(note)),
+      thread_(startInternalThread("tressel.stream", [this] { run(); })) {}
 
 ThreadStream::~ThreadStream() {
   {
@@ -97,7 +98,10 @@ void ThreadStream::execute(const DeviceCommand &command, uint64_t number) {
     progress_.fail(failure);
     return;
   }
-  stamps_.add({command.tag, {&progress_, number}, begin, StampList::nowPs()});
+  const Stamp stamp{command.tag, {&progress_, number}, begin, StampList::nowPs()};
+  stamps_.add(stamp);
+  if (note_)
+    note_(stamp);
   if (signals)
     command.signal.semaphore->signal(command.signal.value);
   progress_.signal(number);

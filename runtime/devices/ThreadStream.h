@@ -27,7 +27,9 @@ class ThreadStream final : public Stream {
 public:
   /// `work` does what a command whose waits are reached says, and returns why it could not.
   using Work = std::function<DeviceFailureRef(const DeviceCommand &)>;
-  ThreadStream(Work work, StampList &stamps);
+  /// `note` is told when each command was at work, before its event is reached.
+  using Note = std::function<void(const Stamp &)>;
+  ThreadStream(Work work, StampList &stamps, Note note = {});
   ~ThreadStream() override;
 
   Event submit(const DeviceCommand &command) override;
@@ -42,6 +44,7 @@ private:
 
   Work work_;
   StampList &stamps_;
+  Note note_;
   Semaphore progress_; ///< how many commands have ended
   mutable std::mutex mutex_;
   std::condition_variable more_;

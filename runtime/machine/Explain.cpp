@@ -221,6 +221,16 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
     std::snprintf(text, sizeof text, "%.3f", *e.overlap);
     out += concat("  overlap      ", text, " of transfers or computation, whichever is shorter\n");
   }
+  if (t.overlap || e.achieved) {
+    auto share = [](const std::optional<double> &part) {
+      char text[16];
+      part ? std::snprintf(text, sizeof text, "%.2f", *part) : std::snprintf(text, sizeof text, "none");
+      return std::string(text);
+    };
+    out += concat("  side by side ", share(t.overlap), " planned",
+                  e.achieved ? concat(", ", share(e.achieved), " achieved in the latest call") : "",
+                  ", of the time in which an accelerator copies or computes, whichever is shorter\n");
+  }
   out += concat("  memory       ", spellBytes(e.peakBytes), " of arenas (no plan for this order takes less than ",
                 spellBytes(e.peakLowerBoundBytes), ")\n");
   auto counted = [](uint32_t n, const char *one, const char *many) { return concat(n, " ", n == 1 ? one : many); };
@@ -308,6 +318,8 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"step_seconds", seconds(t.end)},
             {"lower_bound_seconds", seconds(t.lowerBound)},
             {"overlap", e.overlap ? json(*e.overlap) : json(nullptr)},
+            {"side_by_side", t.overlap ? json(*t.overlap) : json(nullptr)},
+            {"side_by_side_achieved", e.achieved ? json(*e.achieved) : json(nullptr)},
             {"peak_bytes", e.peakBytes},
             {"peak_lower_bound_bytes", e.peakLowerBoundBytes},
             {"assumed_loops", e.assumedLoops},

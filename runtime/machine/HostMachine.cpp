@@ -49,6 +49,48 @@ MachineModel typicalHostMachine(int numThreads) {
   return machine;
 }
 
+MachineModel processorParts(int parts) {
+  const MachineModel host = hostMachine();
+  const DeviceModel &cpu = host.devices.front();
+  if (parts < 1 || parts > cpu.threads)
+    throw InputError(concat("the processor has ", cpu.threads, " threads, of which ", parts, " parts are asked for"));
+  MachineModel machine = host;
+  machine.name = concat("cpu:", parts);
+  const int threads = cpu.threads / parts;
+  constexpr double kWakes = 5e-6; // until the thread of a stream has seen that it may go on
+  machine.devices.front().memoryBytes = cpu.memoryBytes / (parts + 1);
+  for (int i = 0; i < parts; ++i) {
+    const auto share = static_cast<double>(threads) / cpu.threads;
+    DeviceModel part = cpu;
+    part.device = {DeviceKind::Gpu, static_cast<uint16_t>(i)};
+    part.name = nameOf(part.device);
+    part.threads = threads;
+    for (auto &[type, rate] : part.flopsPerSecond)
+      rate *= share;
+    part.bytesPerSecond *= share;
+    for (CacheModel &cache : part.caches)
+      cache.bytes *= share, cache.bytesPerSecond *= share;
+    part.memoryBytes = cpu.memoryBytes / (parts + 1);
+    part.commandSeconds += kWakes;
+    part.contention = 1;
+    part.speed = cpu.speed > 0 ? cpu.speed : 1;
+    machine.devices.push_back(std::move(part));
+  }
+  // A thread copies at half of what it reads and writes; whose copies these are does not matter.
+  const double rate =
+      std::min(cpu.bytesPerSecond, std::max(cpu.threadBytesPerSecond, cpu.bytesPerSecond / cpu.threads)) / 2;
+  const auto &devices = machine.devices;
+  for (const DeviceModel &from : devices)
+    for (const DeviceModel &to : devices)
+      if (from.device != to.device) {
+        machine.routes.push_back(
+            {.from = from.device, .to = to.device, .links = {static_cast<uint32_t>(machine.links.size())}});
+        machine.links.push_back(
+            {concat(from.name, "-", to.name), std::min({rate, from.bytesPerSecond, to.bytesPerSecond}), kWakes});
+      }
+  return machine;
+}
+
 std::string hostName(int threads) {
   std::string name = "unknown";
   std::ifstream info("/proc/cpuinfo");

@@ -82,7 +82,7 @@ double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) 
   const double share = static_cast<double>((parts + threads - 1) / threads * threads) / static_cast<double>(parts);
   const double part = static_cast<double>(threads) / d.threads; // of the device, that works on it
   const double near = work.bytes / part;
-  const bool known = d.device.kind == DeviceKind::Cpu && !work.costs.empty();
+  const bool known = (d.device.kind == DeviceKind::Cpu || d.speed > 0) && !work.costs.empty();
   auto seconds = [&](double bytes, double from) {
     const bool isFar = from > d.cacheBytes();
     double rate = d.bandwidth(from) * part;

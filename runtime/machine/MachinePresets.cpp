@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <functional>
 
 namespace tressel::runtime {
@@ -320,8 +321,15 @@ std::string architectureOfMachine(std::string_view name) {
 MachineModel machineNamed(std::string_view name) {
   if (name == "cpu")
     return hostMachine();
+  if (name.starts_with("cpu:")) {
+    const int64_t parts = countOf(name.substr(4));
+    if (parts < 1 || parts > INT_MAX)
+      throw InputError(concat("machine '", name, "': its parts are a number, as in 'cpu:2'"));
+    return processorParts(static_cast<int>(parts));
+  }
   if (!name.starts_with("sim:"))
-    throw InputError(concat("there is no machine '", name, "'; machines are cpu, sim:NAME and sim:FILE.json"));
+    throw InputError(
+        concat("there is no machine '", name, "'; machines are cpu, cpu:PARTS, sim:NAME and sim:FILE.json"));
   name.remove_prefix(4);
   if (!name.ends_with(".json"))
     return machinePreset(name);

@@ -90,18 +90,23 @@ MachineModel modelOf(const std::vector<GpuCard> &all, const std::string &archite
 
 std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request) {
   auto refuse = [&](const auto &...why) {
-    throw Error(Error::Details{.message = concat("machine '", name, "' ", why...),
-                               .hint = "\"cpu\", \"cuda\" with an NVIDIA GPU, and \"sim:2gpu-pcie3\" or others that are simulated; {.gpu = \"sm_90\"} emulates kernels of such GPUs"});
+    throw Error(Error::Details{
+        .message = concat("machine '", name, "' ", why...),
+        .hint = "\"cpu\", \"cpu:2\" for its cores as two accelerators, \"cuda\" with an NVIDIA GPU, and "
+                "\"sim:2gpu-pcie3\" or others that are simulated; {.gpu = \"sm_90\"} emulates kernels of such GPUs"});
   };
   const bool isCuda = name == "cuda" || name.starts_with("cuda:");
-  if ((name == "cpu" || isCuda) && !request.computes)
+  const bool isProcessor = name == "cpu" || name.starts_with("cpu:");
+  if ((isProcessor || isCuda) && !request.computes)
     refuse("is not simulated: it cannot keep the time without computing");
-  if (name == "cpu" && !request.architecture.empty())
+  if (isProcessor && !request.architecture.empty())
     refuse("has no GPU for kernels of '", request.architecture, "'");
   if (!request.architecture.empty())
     machineOfArchitecture(request.architecture); // names those there are
   if (name == "cpu")
     return nullptr;
+  if (isProcessor)
+    return makeProcessorParts(machineNamed(name));
   if (isCuda) {
     const CudaLibrary &library = cudaLibrary();
     const std::vector<GpuCard> cards = library.cards(nullptr);

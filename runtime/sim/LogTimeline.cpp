@@ -14,9 +14,14 @@ Timeline timelineOf(const Executor &executor, uint32_t call) {
   const Machine &machine = executor.machine();
   if (machine.log().commands.empty() && !s.step.commands.empty())
     throw Error(concat("machine '", machine.name(), "' keeps no log of its commands, of which a timeline could be made"));
+  if (machine.caller() != executor.caller())
+    throw Error(concat("machine '", machine.name(), "' has run another program since '", s.name, "'"));
   const VirtualTimes times = machine.times();
   const std::vector<LoggedCommand> &log = machine.log().commands;
-  Timeline t{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name()};
+  const bool isVirtual = machine.at({}).caps().isVirtualTime;
+  Timeline t{.kind = isVirtual ? TimelineKind::Simulated : TimelineKind::Measured,
+             .program = s.name,
+             .machine = machine.name()};
   const auto [engines, engineOf] = EngineTable(machine.model(), s.streams);
   for (const EngineTable::Engine &engine : engines)
     t.resources.push_back({.name = engine.name, .device = engine.device, .kind = engine.kind});

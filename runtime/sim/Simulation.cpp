@@ -56,10 +56,15 @@ bool Simulation::strikes(Fault::Kind kind, DeviceRef device) {
 }
 
 //--- Calls and the log ------------------------------------------------------------------------------------------------
-std::unique_lock<std::mutex> Simulation::beginCall() {
+std::unique_lock<std::mutex> Simulation::beginCall(bool isAside) {
   std::unique_lock call(callMutex_);
   std::lock_guard lock(mutex_);
   base_ += virtualTimes(log_, model_, time_).total;
+  if (!isAside)
+    kept_ = {};
+  else if (!isAside_)
+    kept_ = {log_.streams, std::move(log_.commands), std::move(log_.hostWaits)};
+  isAside_ = isAside;
   log_.commands.clear();
   log_.hostWaits.clear();
   ended_.clear();

@@ -78,12 +78,12 @@ public:
   void setOptions(const SimulatedOptions &options) override;
   void setTime(const VirtualTimeOptions &options) override;
   void inject(const Fault &fault) override;
-  const CommandLog &log() const override { return log_; }
-  VirtualTimes times() const override { return virtualTimes(log_, model_, time_); }
+  const CommandLog &log() const override { return isAside_ ? kept_ : log_; }
+  VirtualTimes times() const override { return virtualTimes(log(), model_, time_); }
   int64_t nowPs() override;
 
   int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
-  std::unique_lock<std::mutex> beginCall() override;
+  std::unique_lock<std::mutex> beginCall(bool isAside) override;
   void hostWaits(uint32_t host, std::span<const Event> events) override;
 
 private:
@@ -127,6 +127,8 @@ private:
   RaceCheck races_;
   std::vector<Fault> faults_;
   CommandLog log_;
+  CommandLog kept_;      ///< of the last program, while log_ is of copies behind it
+  bool isAside_ = false; ///< log_ is of such
   std::vector<bool> ended_;                                    ///< commands of the log
   uint32_t numRings_ = 0;                                      ///< collectives in the log
   std::unordered_map<const Semaphore *, uint64_t> semaphores_; ///< in the log

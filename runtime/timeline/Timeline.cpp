@@ -5,8 +5,9 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 
 namespace tressel::runtime {
@@ -135,6 +136,46 @@ Span spanOf(const Schedule &s, uint32_t index) {
   return span;
 }
 
+/// Intervals that do not touch, in order.
+using Intervals = std::vector<std::pair<Picoseconds, Picoseconds>>;
+/// `begin` is none before that of the last one.
+static void join(Intervals &intervals, Picoseconds begin, Picoseconds end) {
+  if (!intervals.empty() && begin <= intervals.back().second)
+    intervals.back().second = std::max(intervals.back().second, end);
+  else if (begin < end)
+    intervals.emplace_back(begin, end);
+}
+static Picoseconds lengthOf(const Intervals &intervals) {
+  Picoseconds length = 0;
+  for (const auto &[begin, end] : intervals)
+    length += end - begin;
+  return length;
+}
+static Picoseconds bothOf(const Intervals &a, const Intervals &b) {
+  Picoseconds both = 0;
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size(); a[i].second < b[k].second ? ++i : ++k)
+    both += std::max<Picoseconds>(0, std::min(a[i].second, b[k].second) - std::max(a[i].first, b[k].first));
+  return both;
+}
+
+/// Of spans in the order of their begin.
+static std::optional<double> overlapOf(const Timeline &t) {
+  std::map<uint16_t, std::pair<Intervals, Intervals>> accelerators; // computing, moving bytes
+  for (const Span &span : t.spans) {
+    const Resource &resource = t.resources[span.resource];
+    if (resource.device.kind != DeviceKind::Gpu)
+      continue;
+    auto &[computing, moving] = accelerators[resource.device.index];
+    join(resource.kind == StreamKind::Compute ? computing : moving, span.begin, span.end);
+  }
+  Picoseconds both = 0, most = 0;
+  for (const auto &[device, times] : accelerators) {
+    both += bothOf(times.first, times.second);
+    most += std::min(lengthOf(times.first), lengthOf(times.second));
+  }
+  return most > 0 ? std::optional(static_cast<double>(both) / static_cast<double>(most)) : std::nullopt;
+}
+
 void arrange(Timeline &t) {
   std::vector<uint32_t> order(t.spans.size()), place(t.spans.size());
   std::iota(order.begin(), order.end(), 0);
@@ -165,6 +206,7 @@ void arrange(Timeline &t) {
   for (uint32_t &span : t.criticalPath)
     span = place[span];
   std::ranges::sort(t.criticalPath);
+  t.overlap = overlapOf(t);
 }
 
 Picoseconds wholePicoseconds(double value) {

@@ -200,9 +200,14 @@ function draw() {
     if (y > height || yOf(row.y + row.height) < AXIS) continue;
     ctx.fillStyle = colors.text;
     if (row.heading) {
-      const t = row.t, bound = t.lowerBound ? ', ' + (t.end / t.lowerBound).toFixed(3) + ' times the lower bound of ' + time(t.lowerBound) : '';
+      const t = row.t,
+            bound = t.lowerBound
+                        ? ', ' + (t.end / t.lowerBound).toFixed(3) + ' times the lower bound of ' + time(t.lowerBound)
+                        : '',
+            overlap = t.overlap === undefined ? '' : ', overlap ' + t.overlap.toFixed(2);
       ctx.font = '600 ' + SANS;
-      label(t.kind + (t.machine ? ' on ' + t.machine : '') + ': ' + time(t.end) + bound, 10, y + HEADING / 2 + 1, width - 20);
+      label(t.kind + (t.machine ? ' on ' + t.machine : '') + ': ' + time(t.end) + bound + overlap, 10,
+            y + HEADING / 2 + 1, width - 20);
     } else {
       ctx.font = SANS;
       ctx.fillStyle = colors.text;

@@ -263,6 +263,8 @@ ROWS = [
       for n in (2, 4, 8, 64, 1024) for model, what in SCALED),
     Row("sim.dp.exposed", "ratio", "lower", "what a step of training takes beyond its computation, gradients exchanged in buckets beside the backward pass, over the same with one exchange behind it; 12 layers of 768, 8 texts of "
         "512 tokens an accelerator, 8 ranks; dgx-h100", {}, None, rounds=1, samples=1, program="parallel-bench", computes=NO_NUMBERS["sim"]),
+    Row("cpu.dp.overlap", "share", "higher", "of the time in which a member exchanges, or computes, whichever is shorter, the share in which it does both: achieved by the clock in a data-parallel step of the perceptron of 784-1024-10, "
+        "4,096 images, weights and momentum on each of two members that have a core of this machine each (cpu:2); copies take the cores that compute", {}, None, rounds=3, samples=1, program="parallel-bench", computes="how much is side by side is what is measured; test_parallel compares what such steps compute"),
     *(Row(name, "schedules", better, what + ", of small schedules with mistakes that seeds choose, judged by all interleavings of their commands over bytes (InterleavingJudge.h), in code that shares nothing with the verifier", {}, aim,
           rounds=1, samples=1, program="adversarial-schedules", computes=NO_NUMBERS["plan"])
       for name, better, what, aim in (("mutation.adversarial", "higher", "judged", 10000), ("verify.unsafe-accepted", "lower", "unsafe and accepted by the verifier", 0),

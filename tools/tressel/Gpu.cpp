@@ -25,7 +25,7 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
     target.model = runtime::machineOfArchitecture(gpus.front());
   } else if (device == "cpu") {
     target.model = runtime::hostMachine();
-  } else if (device.starts_with("sim:")) {
+  } else if (device.starts_with("sim:") || device.starts_with("cpu:")) {
     target.model = runtime::machineNamed(device);
   } else if (device.starts_with("cuda:")) {
     throw UsageError("--device " + device +

@@ -388,9 +388,19 @@ void printTimes(const Runner &runner) {
 
 /// What a simulated call took, beside what the plan says.
 void printSimulated(const Runner &runner) {
-  const double taken = runner.sortedSeconds().back(), planned = runtime::seconds(runner.planned().end);
-  std::printf("simulated on %s: %s (planned %s)\n", runner.machine()->name().c_str(), humanSeconds(taken).c_str(),
-              humanSeconds(planned).c_str());
+  const runtime::Timeline planned = runner.planned();
+  const std::string name = runner.machine()->name(), taken = humanSeconds(runner.sortedSeconds().back()),
+                    plan = humanSeconds(runtime::seconds(planned.end));
+  std::string overlap;
+  if (planned.overlap && !runner.machine()->log().commands.empty()) {
+    char text[64];
+    std::snprintf(text, sizeof text, "; overlap %.2f (planned %.2f)", runner.simulated().overlap.value_or(0),
+                  *planned.overlap);
+    overlap = text;
+  }
+  const bool isVirtual = runner.machine()->at({}).caps().isVirtualTime;
+  std::printf("%s on %s: %s (planned %s)%s\n", isVirtual ? "simulated" : "took", name.c_str(), taken.c_str(),
+              plan.c_str(), overlap.c_str());
 }
 
 void printJson(const RunArgs &args, const Runner &runner) {
@@ -406,7 +416,7 @@ void printJson(const RunArgs &args, const Runner &runner) {
                   {"p99", percentile(s, 0.99)},
                   {"runs", s.size()}};
   if (const runtime::Machine *machine = runner.machine()) {
-    j["latency"]["clock"] = "virtual";
+    j["latency"]["clock"] = machine->at({}).caps().isVirtualTime ? "virtual" : "real";
     j["machine"] = machine->name();
     j["planned_seconds"] = runtime::seconds(runner.planned().end);
   }

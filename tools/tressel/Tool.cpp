@@ -180,7 +180,7 @@ std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std
     } catch (const Error &missing) {
       throw EnvironmentError(missing.message() + "; `tressel devices` lists what is, and --device sim:h100 --gpu sm_90 emulates the kernels of a GPU");
     }
-  if (device != "cpu" && !device.starts_with("sim:"))
+  if (device != "cpu" && !device.starts_with("cpu:") && !device.starts_with("sim:"))
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   return runtime::openMachine(device);
 }

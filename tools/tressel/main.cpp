@@ -210,7 +210,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
   c->add_flag("--json", a.json, "print results and times as one JSON object");
   c->add_option("--device", a.device,
-                "the machine: cpu; cuda, this one with its NVIDIA GPUs; or sim:NAME (2gpu-pcie3, h100, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
+                "the machine: cpu; cpu:N, its cores as N accelerators; cuda, this one with its NVIDIA GPUs; or "
+                "sim:NAME (2gpu-pcie3, h100, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "with sim:...: run the kernels of GPUs of this architecture (sm_90), emulated on the processor, instead of the processor's own; with cuda: compile for it instead of the card's own")
       ->expected(1);
@@ -261,7 +262,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
   c->add_option("--function", a.function, kFunctionHelp);
   c->add_option("--device", a.device,
-                "the machine: cpu (this one); cuda, with --gpu; sim:NAME (2gpu-pcie3, h100, h200, dgx-h100, cluster-10gbe, ...) or sim:FILE.json")
+                "the machine: cpu (this one); cpu:N, its cores as N accelerators; cuda, with --gpu; sim:NAME "
+                "(2gpu-pcie3, h100, h200, dgx-h100, cluster-10gbe, ...) or sim:FILE.json")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120")->expected(1);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");

@@ -119,6 +119,10 @@ struct Prediction {
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with copies taking no time, T_m with computation taking none;
   /// nothing where there are no copies or no computation.
   std::optional<double> overlap;
+  /// Of the time in which an accelerator copies, or computes, whichever is shorter, the share in which it does both: as
+  /// planned, and in the latest call, by its intervals. Nothing where there is no such time, or no call of which the
+  /// machine has kept a log.
+  std::optional<double> planned_overlap = {}, achieved_overlap = {};
   double compute_seconds = 0;                         ///< T_c
   double transfer_seconds = 0;                        ///< T_m
   int64_t peak_bytes = 0, peak_lower_bound_bytes = 0; ///< of scratch memory, on all devices together

@@ -4,6 +4,7 @@
 #include "frontend/tensor/Machine.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/ThreadPool.h"
 
 #include <tressel/tressel.h>
 
@@ -21,6 +22,8 @@ protected:
 };
 
 using Floats = std::vector<float>;
+
+const std::vector<Device> kTwo{gpu(0), gpu(1)};
 
 struct Batch {
   Tensor x, label;
@@ -125,6 +128,48 @@ TEST_F(Parallel, AModuleAlone) { // scatter, replicate, apply, gather
     EXPECT_NEAR(got[i], want[i], 1e-5f);
 }
 
+// The processor's cores as accelerators, by the clock; and what a simulated machine's log says of a call.
+TEST_F(Parallel, PlannedAndAchievedOverlapStandInOneLine) {
+  const bool hasTwo = runtime::ThreadPool::global().numThreads() >= 2;
+  for (const char *machine : {"sim:2gpu-pcie3", "cpu:2"}) {
+    if (machine == std::string_view("cpu:2") && !hasTwo)
+      continue;
+    SCOPED_TRACE(machine);
+    const auto batches = batchesOf({64, 64, 23}, {20}, 10);
+    for (const std::vector<Device> &on : {std::vector<Device>{}, kTwo})
+      expectSame(train(machine, perceptron(), {.devices = {cpu(), gpu(0), gpu(1)}, .shard_axis = 0}, batches, 0, on),
+                 train("cpu", perceptron(), {}, batches));
+    use_machine(machine);
+    const auto net = perceptron();
+    net.on(kTwo);
+    const optim::SGD opt(net.parameters(), {.lr = 0.1});
+    auto step = jit(
+        [=](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        {.shard_axis = 0});
+    step.compile(batches[0].x.type(), batches[0].label.type());
+    EXPECT_FALSE(step.explain().achieved_overlap); // it has not run
+    const float loss = step(batches[0].x, batches[0].label).item<float>();
+    EXPECT_GT(loss, 0);
+    const Prediction p = step.explain();
+    ASSERT_TRUE(p.planned_overlap && p.achieved_overlap) << p.text;
+    for (double share : {*p.planned_overlap, *p.achieved_overlap}) {
+      EXPECT_GE(share, 0);
+      EXPECT_LE(share, 1);
+    }
+    if (machine == std::string_view("sim:2gpu-pcie3")) { // its truth is the plan's
+      EXPECT_NEAR(*p.planned_overlap, *p.achieved_overlap, 0.05);
+    }
+    EXPECT_NE(p.text.find(" achieved in the latest call, of the time"), std::string::npos) << p.text;
+    const auto other = jit([](Tensor x) { return x + 1.0f; }, {.devices = {gpu(0)}});
+    other(batches[0].x.to(gpu(0))).wait();
+    EXPECT_FALSE(step.explain().achieved_overlap); // the machine's latest call is another's
+  }
+}
+
 TEST_F(Parallel, BatchesOfAnySize) { // the last ones are smaller than the ranks are many
   const auto batches = batchesOf({13, 30, 7, 2, 1}, {20}, 10);
   expectSame(train("sim:4gpu-pcie3", perceptron(), {.shard_axis = 0}, batches),
@@ -205,7 +250,6 @@ TEST_F(Parallel,
 }
 
 // --- Variables on several accelerators
-const std::vector<Device> kTwo{gpu(0), gpu(1)};
 
 runtime::SimulatedMachine &machine() { return dynamic_cast<runtime::SimulatedMachine &>(*detail::currentMachine()); }
 /// Bytes that the latest call moved between devices.

@@ -8,6 +8,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/ThreadPool.h"
 
 #include <chrono>
 #include <cstring>
@@ -30,6 +31,10 @@ struct Implementation {
 void PrintTo(const Implementation &i, std::ostream *os) { *os << i.name; }
 
 std::shared_ptr<Machine> cpuMachine() { return makeMachine("threads", {makeCpuDevice()}); }
+/// The processor's threads as accelerators: two, where it has so many.
+std::shared_ptr<Machine> partsMachine() {
+  return makeProcessorParts(processorParts(std::min(2, ThreadPool::global().numThreads())));
+}
 std::shared_ptr<Machine> simMachine() { return SimulatedMachine::create(machinePreset("2gpu-pcie3")); }
 std::shared_ptr<Machine> timingMachine() {
   return SimulatedMachine::create(machinePreset("2gpu-pcie3"), {.computes = false});
@@ -683,17 +688,16 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   EXPECT_EQ(doubled, in);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceConformance,
-                         ::testing::Values(Implementation{"cpu", kCpu, cpuMachine},
-                                           Implementation{"sim_gpu", kGpu0, simMachine},
-                                           Implementation{"sim_host", kCpu, simMachine},
-                                           Implementation{"sim_timing", kGpu0, timingMachine},
-                                           Implementation{"cuda", kGpu0, cudaMachine},
-                                           Implementation{"cuda_host", kCpu, cudaMachine},
-                                           Implementation{"deferred", kGpu0, deferredMachine},
-                                           Implementation{"deferred_host", kCpu, deferredMachine},
-                                           Implementation{"null", kGpu0, nullMachine}),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, DeviceConformance,
+    ::testing::Values(Implementation{"cpu", kCpu, cpuMachine}, Implementation{"part", kGpu0, partsMachine},
+                      Implementation{"part_host", kCpu, partsMachine}, Implementation{"sim_gpu", kGpu0, simMachine},
+                      Implementation{"sim_host", kCpu, simMachine}, Implementation{"sim_timing", kGpu0, timingMachine},
+                      Implementation{"cuda", kGpu0, cudaMachine}, Implementation{"cuda_host", kCpu, cudaMachine},
+                      Implementation{"deferred", kGpu0, deferredMachine},
+                      Implementation{"deferred_host", kCpu, deferredMachine},
+                      Implementation{"null", kGpu0, nullMachine}),
+    [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace
 } // namespace tressel::runtime

@@ -128,6 +128,35 @@ TEST(Timeline, WorkSideBySideIsCountedOnce) {
   EXPECT_EQ(threads, (std::vector<int>{1, 2, 2, 1}));
 }
 
+/// On each accelerator for itself: unions of intervals, and the shorter of the two.
+TEST(Timeline, OverlapIsThatOfIntervals) {
+  const DeviceRef gpu0{DeviceKind::Gpu, 0}, gpu1{DeviceKind::Gpu, 1};
+  Timeline t{.resources = {{"cpu", {}, StreamKind::Compute},
+                           {"gpu0", gpu0, StreamKind::Compute},
+                           {"gpu0.in", gpu0, StreamKind::CopyIn},
+                           {"gpu0.out", gpu0, StreamKind::CopyOut},
+                           {"gpu1", gpu1, StreamKind::Compute},
+                           {"gpu1.comm", gpu1, StreamKind::Communication}}};
+  t.spans = {{.resource = 0, .begin = 0, .end = 100}, // the host's work hides nothing
+             {.resource = 2, .begin = 0, .end = 20},  {.resource = 3, .begin = 10, .end = 40}, // 40 in all
+             {.resource = 1, .begin = 15, .end = 25}, {.resource = 1, .begin = 25, .end = 30}, // 15 of them hidden
+             {.resource = 1, .begin = 50, .end = 90}};
+  arrange(t);
+  ASSERT_TRUE(t.overlap);
+  EXPECT_DOUBLE_EQ(*t.overlap, 15.0 / 40);
+  t.spans.push_back({.resource = 4, .begin = 0, .end = 10});
+  t.spans.push_back({.resource = 5, .begin = 5, .end = 50}); // computing is shorter there
+  arrange(t);
+  EXPECT_DOUBLE_EQ(*t.overlap, (15.0 + 5) / (40 + 10));
+  EXPECT_NE(timelineText({}, {&t, 1}, 80, false).find(", overlap 0.40"), std::string::npos);
+  EXPECT_NE(timelineSvg({}, {&t, 1}).find(", overlap 0.40"), std::string::npos);
+  EXPECT_NE(timelineHtml({}, {&t, 1}).find("\"overlap\":0.400"), std::string::npos);
+  t.spans.resize(1);
+  t.criticalPath.clear();
+  arrange(t);
+  EXPECT_FALSE(t.overlap);
+}
+
 TEST(Timeline, OfAProfile) {
   const Schedule s = sample().s;
   Profile profile;

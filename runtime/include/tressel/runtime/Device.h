@@ -26,6 +26,7 @@
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -273,10 +274,17 @@ public:
   /// The caller may be made to do the work.
   virtual int awaitAny(std::span<const Event> events, int64_t timeoutNs);
   /// A call of a program begins, and lasts as long as the lock: of what only one at a time may use. Nothing runs
-  /// between calls.
-  virtual std::unique_lock<std::mutex> beginCall() { return {}; }
+  /// between calls. `isAside`: not a program's call, but copies between two of them; `log` stays that of the last one.
+  virtual std::unique_lock<std::mutex> beginCall(bool isAside = false) {
+    (void)isAside;
+    return {};
+  }
   /// The host thread does what comes next because these events are reached, not before: known to simulated clocks.
   virtual void hostWaits(uint32_t, std::span<const Event>) {}
+
+  /// Whose call began last, of those that executors run: whose commands the log has. Within a call.
+  void setCaller(const void *caller) { caller_.store(caller, std::memory_order_relaxed); }
+  const void *caller() const { return caller_.load(std::memory_order_relaxed); }
 
   /// By the machine's clock, since some fixed moment: this computer's, or a simulated one.
   virtual int64_t nowPs();
@@ -287,6 +295,9 @@ public:
 protected:
   MachineModel model_;
   std::vector<std::shared_ptr<Device>> devices_;
+
+private:
+  std::atomic<const void *> caller_{nullptr};
 };
 
 /// Memory that a device knows as long as this lives.
@@ -317,6 +328,10 @@ private:
 
 /// The processor; each of its streams is a thread.
 std::shared_ptr<Device> makeCpuDevice(DeviceRef device = {});
+/// This computer's processor as a host and accelerators: what several devices do, by the clock, where there are no
+/// others. An accelerator runs kernels on as many threads of its own as DeviceModel::threads says, and copies on
+/// others, so they take cores from each other. Its memory is this process's. Keeps a log.
+std::shared_ptr<Machine> makeProcessorParts(MachineModel model);
 /// Takes all commands and does nothing: every event is reached at once, memory has addresses but no contents.
 std::shared_ptr<Device> makeNullDevice(DeviceRef device);
 /// Devices that were made apart from each other. Of their speed nothing is known.
@@ -328,9 +343,11 @@ struct MachineRequest {
   std::vector<int> cards = {};   ///< of the machine "cuda", which cards are its accelerators, in their order; a card named twice is two of them. Empty: all cards
   bool stamps = false;           ///< GPUs keep when each command was at work (Device::takeStamps), which costs some microseconds a command
 };
-/// The machine that programs and commands name: "cuda", this computer with its NVIDIA GPUs, "cuda:1,3" with some of them, "cuda:0,0" with one as two that share it; "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null
-/// for "cpu", where a Context runs programs. Throws Error for a machine that is not there (without a GPU or its driver it says which is missing), or that
-/// cannot do what is asked for, and what machineNamed throws.
+/// The machine that programs and commands name: "cpu:2", this computer's processor as two accelerators
+/// (makeProcessorParts); "cuda", this computer with its NVIDIA GPUs, "cuda:1,3" with some of them, "cuda:0,0" with one
+/// as two that share it; "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null for "cpu", where a Context runs
+/// programs. Throws Error for a machine that is not there (without a GPU or its driver it says which is missing), or
+/// that cannot do what is asked for, and what machineNamed throws.
 std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request = {});
 /// Waits for events of any devices whose work needs no help.
 int awaitAny(std::span<const Event> events, int64_t timeoutNs);

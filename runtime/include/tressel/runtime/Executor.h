@@ -72,6 +72,7 @@ public:
   /// With the sizes of the latest call.
   const Schedule &numbers() const;
   Machine &machine() const;
+  const void *caller() const; ///< as it calls itself (Machine::caller)
   /// Bytes held on a device: arenas (of all calls in flight) and derived states.
   int64_t bytesOn(DeviceRef device) const;
 
@@ -81,7 +82,8 @@ private:
 };
 
 /// When the commands of the latest call were at work: its step's, by the machine's log. Of kind Simulated. After
-/// runCalls, those of one of its calls, from the begin of the first. Throws Error where the machine keeps no log.
+/// runCalls, those of one of its calls, from the begin of the first. Throws Error where the machine keeps no log, or
+/// has run another program since. Of kind Measured where the machine goes by the computer's clock.
 Timeline timelineOf(const Executor &executor, uint32_t call = 0);
 
 } // namespace tressel::runtime

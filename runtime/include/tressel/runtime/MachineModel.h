@@ -51,8 +51,9 @@ struct DeviceModel {
   double contention =
       0; ///< a kernel's bytes from memory take 1 + contention * (bytes per second of copies / bytesPerSecond) times as long
          ///< beside copies; where arithmetic bounds it, they may hide in that
-  /// Of a host: how fast one of its threads runs kernels that have costs (KernelDesc::costs), relative to the processor that those were
-  /// measured on. 0: as its arithmetic compares with that processor's.
+  /// Of a host, and of accelerators that are parts of one: how fast one of its threads runs kernels that have costs
+  /// (KernelDesc::costs), relative to the processor that those were measured on. 0: of a host as its arithmetic
+  /// compares with that processor's; of an accelerator, costs say nothing.
   double speed = 0;
   double pieceSeconds = 0;  ///< of a host: what timePiece() measured with its threads when it was calibrated (HostLoad.h); 0: not known
   double speedTogether = 1; ///< speed of each thread while all of them work, over that of one thread alone
@@ -172,16 +173,22 @@ MachineModel machineOfArchitecture(std::string_view architecture);
 std::string architectureOfMachine(std::string_view name);
 /// This machine's processor, of which programs use so many threads (0: as many as the pool has). Vector width, threads and memory are read; other figures are typical of servers.
 MachineModel typicalHostMachine(int threads = 0);
-/// The same with the figures of calibrationFile(), if that is there: what compilation and predictions go by unless they are to be
-/// deterministic. The same on every call; a file that cannot be read costs a note on standard error.
+/// This machine's processor as a host with so many accelerators, each an equal share of its threads (of hostMachine)
+/// and memory, with copies between them: "cpu:2". Throws InputError for less than one, and for more than there are
+/// threads.
+MachineModel processorParts(int parts);
+/// The same as typicalHostMachine with the figures of calibrationFile(), if that is there: what compilation and
+/// predictions go by unless they are to be deterministic. The same on every call; a file that cannot be read costs a
+/// note on standard error.
 MachineModel hostMachine(int threads = 0);
 /// Where `tressel calibrate` keeps what it measures: TRESSEL_CALIBRATION, or a file beside the cache of kernels, of this processor and as many threads
 /// of the pool. Empty: nowhere.
 std::string calibrationFile(int threads = 0);
 /// This machine, as far as it decides how long kernels take: its processor's name, the threads of the pool, limits on instructions.
 std::string hostName(int threads = 0);
-/// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset, with its size if it has one), "sim:FILE.json". Throws
-/// InputError for others, and what reading or parsing the file throws, with its name.
+/// By the name that commands and programs give: "cpu" (this host), "cpu:2" (processorParts), "sim:NAME" (a preset, with
+/// its size if it has one), "sim:FILE.json". Throws InputError for others, and what reading or parsing the file throws,
+/// with its name.
 MachineModel machineNamed(std::string_view name);
 
 } // namespace tressel::runtime
