@@ -117,13 +117,12 @@ Prediction predicted(const Workload &work, const std::string &machine, int ranks
 
 /// Nothing from the compiler: what gradients and statistics take between ranks whose messages go through two links of
 /// PCIe 3.0 and two of 10 Gbit/s Ethernet, if all is exchanged back to back. All ranks have their gradients' sum after
-/// each has sent, and got, 2 (n - 1) / n of them.
+/// each has sent, and got, 2 (n - 1) / n of them, in 2 log2 n messages for each bucket; statistics, of few bytes, take log2 n.
 double exchangeSeconds(const Workload &work, int ranks) {
   constexpr double kLatency = 2 * 5e-6 + 2 * 25e-6, kRate = 1.25e9, kBucket = 25 << 20;
   const auto bytes = static_cast<double>(work.bytes());
-  const double messages = 2.0 * std::bit_width(static_cast<unsigned>(ranks - 1)), share = 2.0 * (ranks - 1) / ranks;
-  return bytes * share / kRate +
-         messages * kLatency * (std::ceil(bytes / kBucket) + static_cast<double>(work.exchanges));
+  const double rounds = std::bit_width(static_cast<unsigned>(ranks - 1)), share = 2.0 * (ranks - 1) / ranks;
+  return bytes * share / kRate + rounds * kLatency * (2 * std::ceil(bytes / kBucket) + static_cast<double>(work.exchanges));
 }
 
 std::string machineOf(const char *preset, int ranks) { return "sim:" + std::string(preset) + ":" + std::to_string(ranks); }
