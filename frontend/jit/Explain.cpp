@@ -37,8 +37,8 @@ Prediction predict(const runtime::Schedule &symbolic, const runtime::MachineMode
   prediction.step_seconds = runtime::seconds(e.timeline.end);
   prediction.lower_bound_seconds = runtime::seconds(e.timeline.lowerBound);
   prediction.overlap = e.overlap;
-  prediction.planned_overlap = e.timeline.overlap;
-  prediction.achieved_overlap = achieved;
+  prediction.planned_side_by_side = e.timeline.sideBySide;
+  prediction.achieved_side_by_side = achieved;
   prediction.compute_seconds = runtime::seconds(e.computeTime),
   prediction.transfer_seconds = runtime::seconds(e.transferTime);
   prediction.peak_bytes = e.peakBytes;

@@ -151,7 +151,7 @@ Prediction JitCore::explain(const std::source_location &where) const {
   for (runtime::Decision &finding : entry.traced.function->findings())
     decisions.push_back(std::move(finding));
   return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions),
-                 entry.traced.function->achievedOverlap());
+                 entry.traced.function->achievedSideBySide());
 }
 
 /// Records the function for ranks on accelerators like the first of the machine.

@@ -182,14 +182,14 @@ Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
   return variable.value.impl()->storage.get();
 }
 
-std::optional<double> CompiledFunction::achievedOverlap() {
+std::optional<double> CompiledFunction::achievedSideBySide() {
   if (!machine_)
     return std::nullopt;
-  std::optional<double> overlap;
+  std::optional<double> share;
   const auto call = machine_->beginCall(/*isAside=*/true); // nothing is at work meanwhile
   auto look = [&](const Slot &slot) {
     if (slot.executor->caller() == machine_->caller() && !machine_->log().commands.empty())
-      overlap = timelineOf(*slot.executor).overlap;
+      share = timelineOf(*slot.executor).sideBySide;
   };
   if (std::unique_ptr<Slot> handy(handy_.exchange(nullptr, std::memory_order_acquire)); handy) {
     look(*handy);
@@ -198,7 +198,7 @@ std::optional<double> CompiledFunction::achievedOverlap() {
   std::lock_guard lock(mutex_);
   for (const auto &slot : spare_)
     look(*slot);
-  return overlap;
+  return share;
 }
 
 Decisions CompiledFunction::findings() const {

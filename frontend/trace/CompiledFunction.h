@@ -77,8 +77,8 @@ public:
   uint64_t stateCopies() const { return stateCopies_.load(std::memory_order_relaxed); }
   /// Kernels whose first calls contradicted what they were predicted to take, and Variables that had to be copied.
   runtime::Decisions findings() const;
-  /// Timeline::overlap of the latest call, where the machine has kept its log and has run nothing else since.
-  std::optional<double> achievedOverlap();
+  /// Timeline::sideBySide of the latest call, where the machine has kept its log and has run nothing else since.
+  std::optional<double> achievedSideBySide();
 
 private:
   /// Throws RuntimeError when the Variable has no value because the call that was to write it failed: says which, why,

@@ -1,5 +1,7 @@
 #include "tressel/runtime/Explain.h"
 #include "tressel/runtime/DeviceGraphs.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Ranks.h"
 
 #include "runtime/types/Concat.h"
 #include "runtime/timeline/Format.h"
@@ -213,6 +215,13 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   };
   std::string out =
       concat("'", timeline::clean(t.program), "' on ", timeline::clean(t.machine), ": ", t.spans.size(), " commands\n");
+  if (!s.mesh.empty()) {
+    std::string axes;
+    for (const MeshAxis &axis : s.mesh)
+      axes += concat(axes.empty() ? "" : ", ", timeline::clean(axis.name), " = ", dim::str(axis.size));
+    out += concat("  ranks        one of ", numRanks(s.mesh), " (", axes,
+                  "), all of which take as long; what follows is of this one\n");
+  }
   out +=
       concat("  step         ", timeline::timeText(t.end),
              " (by these figures no order of the commands takes less than ", timeline::timeText(t.lowerBound), ")\n");
@@ -221,13 +230,13 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
     std::snprintf(text, sizeof text, "%.3f", *e.overlap);
     out += concat("  overlap      ", text, " of transfers or computation, whichever is shorter\n");
   }
-  if (t.overlap || e.achieved) {
+  if (t.sideBySide || e.achieved) {
     auto share = [](const std::optional<double> &part) {
       char text[16];
       part ? std::snprintf(text, sizeof text, "%.2f", *part) : std::snprintf(text, sizeof text, "none");
       return std::string(text);
     };
-    out += concat("  side by side ", share(t.overlap), " planned",
+    out += concat("  side by side ", share(t.sideBySide), " planned",
                   e.achieved ? concat(", ", share(e.achieved), " achieved in the latest call") : "",
                   ", of the time in which an accelerator copies or computes, whichever is shorter\n");
   }
@@ -255,12 +264,14 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   for (const Explanation::Link &link : e.links)
     busy("link " + timeline::clean(link.name), link.busy);
   if (!e.collectives.empty())
-    heading("collectives (bytes of all of them, and what they take one after the other where nothing else is sent)");
+    heading("collectives (bytes that a member has of all of them, and what they take one after the other where nothing "
+            "else is sent)");
   for (size_t i = 0; i < std::min(most, e.collectives.size()); ++i) {
     const CollectiveUse &use = e.collectives[i];
     const std::string hosts = use.hosts > 1 ? concat(" on ", use.hosts, " hosts") : "";
-    out += concat("  ", padded(timeline::clean(use.name), 24), " ", use.count, " of ", use.members, " members", hosts, ", ", spellBytes(use.bytes),
-                  ", ", nameOf(use.algorithm), ": ", spellSeconds(use.seconds), "\n");
+    out +=
+        concat("  ", padded(timeline::clean(use.name), 14), " ", use.count, " among ", use.members, " members", hosts,
+               ", ", spellBytes(use.bytes), ", ", nameOf(use.algorithm), ": ", spellSeconds(use.seconds), "\n");
   }
   rest(e.collectives.size());
   if (!e.graphs.empty())
@@ -318,7 +329,7 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"step_seconds", seconds(t.end)},
             {"lower_bound_seconds", seconds(t.lowerBound)},
             {"overlap", e.overlap ? json(*e.overlap) : json(nullptr)},
-            {"side_by_side", t.overlap ? json(*t.overlap) : json(nullptr)},
+            {"side_by_side", t.sideBySide ? json(*t.sideBySide) : json(nullptr)},
             {"side_by_side_achieved", e.achieved ? json(*e.achieved) : json(nullptr)},
             {"peak_bytes", e.peakBytes},
             {"peak_lower_bound_bytes", e.peakLowerBoundBytes},
@@ -350,6 +361,9 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
         {{"pass", d.pass}, {"op", d.where.op}, {"file", d.where.file}, {"line", d.where.line}, {"text", d.text}});
   for (const Explanation::Graph &g : e.graphs)
     file["graphs"].push_back({{"kernels", g.kernels}, {"copies", g.copies}, {"fills", g.fills}, {"edges", g.edges}, {"issue_seconds", g.issueSeconds}});
+  file["mesh"] = json::object();
+  for (const MeshAxis &axis : s.mesh)
+    file["mesh"][axis.name] = axis.size.numberOr(0);
   for (const CollectiveUse &use : e.collectives)
     file["collectives"].push_back({{"name", use.name},
                                    {"members", use.members},

@@ -53,12 +53,15 @@ MachineModel processorParts(int parts) {
   const MachineModel host = hostMachine();
   const DeviceModel &cpu = host.devices.front();
   if (parts < 1 || parts > cpu.threads)
-    throw InputError(concat("the processor has ", cpu.threads, " threads, of which ", parts, " parts are asked for"));
+    throw InputError(concat("machine 'cpu:", parts, "': the processor has ", cpu.threads,
+                            cpu.threads == 1 ? " thread" : " threads",
+                            ", so it has at most as many parts, 'cpu:", cpu.threads, "'"));
   MachineModel machine = host;
   machine.name = concat("cpu:", parts);
   const int threads = cpu.threads / parts;
-  constexpr double kWakes = 5e-6; // until the thread of a stream has seen that it may go on
+  constexpr double kWakes = 20e-6; // until the thread of a stream has seen that it may go on
   machine.devices.front().memoryBytes = cpu.memoryBytes / (parts + 1);
+  machine.devices.front().commandSeconds += kWakes;
   for (int i = 0; i < parts; ++i) {
     const auto share = static_cast<double>(threads) / cpu.threads;
     DeviceModel part = cpu;

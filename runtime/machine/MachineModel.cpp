@@ -472,6 +472,11 @@ void readPort(const json &value, const std::string &where, MachineModel &machine
     fault(in.at("device"), concat("'", nameOf(port.device), "' has another port"));
   port.out = readLinks(in, "out", machine);
   port.in = readLinks(in, "in", machine);
+  for (const auto &[key, links] : {std::pair("out", &port.out), std::pair("in", &port.in)})
+    if (std::ranges::all_of(*links, [&](uint32_t link) {
+          return machine.links[link].bytesPerSecond > machine.find(port.device)->bytesPerSecond;
+        }))
+      fault(in.at(key), concat("is faster than the memory of ", nameOf(port.device)));
   for (uint32_t link : port.in)
     if (std::ranges::find(port.out, link) != port.out.end())
       fault(in.at("in"), concat("link '", machine.links[link].name, "' is one of 'out' too: a link is one direction"));

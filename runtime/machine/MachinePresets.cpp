@@ -264,9 +264,13 @@ std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) 
   int64_t hosts = first, ofHost = second;
   if (by == std::string_view::npos) {
     ofHost = std::min<int64_t>(first, preset.ofHost), hosts = first / ofHost;
-    if (first % ofHost != 0)
-      refuse("hosts of ", ofHost, " accelerators are not ", first, "; say how many each has, as in '", preset.name, ":", hosts + 1,
-             "x", ofHost, "'");
+    if (first % ofHost != 0) {
+      int64_t even = ofHost;
+      while (first % even != 0)
+        --even;
+      refuse("hosts of ", ofHost, " accelerators do not make ", first, "; '", preset.name, ":", first / even, "x", even,
+             "' is ", first / even, " hosts of ", even);
+    }
   }
   if (ofHost > kMostOfHost || hosts > kMost || hosts * ofHost > kMost)
     refuse("at most ", kMost, " accelerators, and ", kMostOfHost, " in a host");
@@ -324,13 +328,16 @@ MachineModel machineNamed(std::string_view name) {
   if (name.starts_with("cpu:")) {
     const int64_t parts = countOf(name.substr(4));
     if (parts < 1 || parts > INT_MAX)
-      throw InputError(concat("machine '", name, "': its parts are a number, as in 'cpu:2'"));
+      throw InputError(concat("machine '", name, "': its parts are a number from 1 on, as in 'cpu:2'"));
     return processorParts(static_cast<int>(parts));
   }
   if (!name.starts_with("sim:"))
     throw InputError(
         concat("there is no machine '", name, "'; machines are cpu, cpu:PARTS, sim:NAME and sim:FILE.json"));
   name.remove_prefix(4);
+  if (name.find(".json:") != std::string_view::npos)
+    throw InputError(
+        concat("machine 'sim:", name, "': a file says itself how many hosts it is of, as in \"hosts\": 16"));
   if (!name.ends_with(".json"))
     return machinePreset(name);
   const std::vector<std::byte> file = readFile(std::string(name));

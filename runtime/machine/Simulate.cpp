@@ -200,8 +200,10 @@ private:
     for (const CollectivePhase &phase : exchange.plan.phases) {
       const Channel &channel = phase.crossesHosts ? exchange.group.between : exchange.group.within;
       if (channel.links.empty())
-        throw InputError(concat("'", s.name, "' exchanges with other ranks, but ", machine.name, " has no way from ", nameOf(local),
-                                phase.crossesHosts ? " to the accelerators of another host" : " to the other accelerators of its host"));
+        throw InputError(concat(
+            "'", s.name, "' exchanges with other ranks, but ", machine.name, " has no way from ", nameOf(local),
+            phase.crossesHosts ? " to the accelerators of another host: they are reached by a port of \"network\""
+                               : " to the other accelerators of its host"));
       Transfer transfer = through(channel.links, {local}, static_cast<double>(phase.bytes));
       transfer.steps = phase.steps;
       const bool isAlone = exchange.plan.algorithm == CollectiveAlgorithm::Ring && exchange.group.hosts > 1;
@@ -258,10 +260,11 @@ Costs::Exchange Costs::exchangeOf(const CommandList &p, size_t i) const {
       sizes.push_back(axis.size.number());
     auto group = groupOfRanks(machine, sizes, desc.axes, s.streams[c.stream].device, accelerators);
     if (!group)
-      throw InputError(concat("'", s.name, "' is for ", numRanks(s.mesh), " ranks with ", accelerators,
-                              accelerators == 1 ? " accelerator each, but " : " accelerators each, but ", machine.name, " has ",
-                              machine.numAccelerators(), " in all; machines with a network take a size, as sim:dgx-h100:",
-                              dim::ceilDiv(numRanks(s.mesh) * accelerators, int64_t(8)) * 8));
+      throw InputError(
+          concat("'", s.name, "' is for ", numRanks(s.mesh), " ranks with ", accelerators,
+                 accelerators == 1 ? " accelerator each, but " : " accelerators each, but ", machine.name, " has ",
+                 machine.numAccelerators(), " in all; presets with a network take a size, as sim:dgx-h100:",
+                 dim::ceilDiv(numRanks(s.mesh) * accelerators, int64_t(8)) * 8, ", and files say \"hosts\""));
     exchange.group = std::move(*group);
   }
   exchange.bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? exchange.group.members : 1);
@@ -768,7 +771,7 @@ std::vector<CollectiveUse> collectivesOf(const Schedule &schedule, const Machine
     if (!desc.members.empty() && desc.axes.empty() && p.commands[i].stream != desc.members.front())
       continue; // its first part stands for it
     const auto [group, plan, bytes] = costs.exchangeOf(p, i);
-    const std::string name = spanOf(schedule, i).name;
+    const std::string span = spanOf(schedule, i).name, name = span.substr(0, span.find(' '));
     CollectiveUse *use = nullptr;
     for (CollectiveUse &other : uses)
       if (other.name == name && other.algorithm == plan.algorithm && other.members == group.members && other.hosts == group.hosts)

@@ -49,7 +49,7 @@ std::string dataOf(const Schedule &schedule, std::span<const Timeline> timelines
     std::string text = "{\"kind\":\"" + std::string(nameOf(t.kind)) + "\",\"program\":" + jsonQuoted(t.program) +
                        ",\"machine\":" + jsonQuoted(t.machine) + ",\"end\":" + std::to_string(t.end) +
                        ",\"lowerBound\":" + std::to_string(t.lowerBound) +
-                       (t.overlap ? ",\"overlap\":" + fixed(*t.overlap, 3) : "");
+                       (t.sideBySide ? ",\"sideBySide\":" + fixed(*t.sideBySide, 3) : "");
     size_t r = 0;
     text += ",\n\"resources\":" + array(t.resources, [&](const Resource &resource) {
               return "{\"name\":" + jsonQuoted(resource.name) + ",\"busy\":" + std::to_string(resource.busy) +

@@ -119,8 +119,8 @@ private:
     if (t.lowerBound)
       times += ", " + fixed(static_cast<double>(t.end) / static_cast<double>(t.lowerBound), 3) +
                " times the lower bound of " + timeText(t.lowerBound);
-    if (t.overlap)
-      times += ", overlap " + fixed(*t.overlap, 2);
+    if (t.sideBySide)
+      times += ", side by side " + fixed(*t.sideBySide, 2);
     line(text(16, y_ + 14, "heading", headingOf(t), 90));
     line(text(kWidth - 16, y_ + 14, "faint end", times, 80));
     y_ += 24;

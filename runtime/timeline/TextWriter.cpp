@@ -65,8 +65,8 @@ std::string timelineText(const Schedule &schedule, std::span<const Timeline> tim
     std::string heading = clean(t.program + ": " + headingOf(t)) + ", " + timeText(t.end);
     if (t.lowerBound)
       heading += ", at least " + timeText(t.lowerBound);
-    if (t.overlap)
-      heading += ", overlap " + fixed(*t.overlap, 2);
+    if (t.sideBySide)
+      heading += ", side by side " + fixed(*t.sideBySide, 2);
     out += heading + "\n";
     std::vector<std::vector<Cell>> rows(t.resources.size(), std::vector<Cell>(static_cast<size_t>(width)));
     std::vector<Picoseconds> until(t.resources.size(), 0);

@@ -159,7 +159,7 @@ static Picoseconds bothOf(const Intervals &a, const Intervals &b) {
 }
 
 /// Of spans in the order of their begin.
-static std::optional<double> overlapOf(const Timeline &t) {
+static std::optional<double> sideBySideOf(const Timeline &t) {
   std::map<uint16_t, std::pair<Intervals, Intervals>> accelerators; // computing, moving bytes
   for (const Span &span : t.spans) {
     const Resource &resource = t.resources[span.resource];
@@ -206,7 +206,7 @@ void arrange(Timeline &t) {
   for (uint32_t &span : t.criticalPath)
     span = place[span];
   std::ranges::sort(t.criticalPath);
-  t.overlap = overlapOf(t);
+  t.sideBySide = sideBySideOf(t);
 }
 
 Picoseconds wholePicoseconds(double value) {

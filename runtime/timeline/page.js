@@ -204,9 +204,9 @@ function draw() {
             bound = t.lowerBound
                         ? ', ' + (t.end / t.lowerBound).toFixed(3) + ' times the lower bound of ' + time(t.lowerBound)
                         : '',
-            overlap = t.overlap === undefined ? '' : ', overlap ' + t.overlap.toFixed(2);
+            sideBySide = t.sideBySide === undefined ? '' : ', side by side ' + t.sideBySide.toFixed(2);
       ctx.font = '600 ' + SANS;
-      label(t.kind + (t.machine ? ' on ' + t.machine : '') + ': ' + time(t.end) + bound + overlap, 10,
+      label(t.kind + (t.machine ? ' on ' + t.machine : '') + ': ' + time(t.end) + bound + sideBySide, 10,
             y + HEADING / 2 + 1, width - 20);
     } else {
       ctx.font = SANS;

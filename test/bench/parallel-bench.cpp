@@ -314,7 +314,7 @@ double overlapOnLanes() {
   for (int i = 0; i < 11; ++i) {
     step(x, y).wait();
     p = step.explain();
-    achieved.push_back(p.achieved_overlap.value());
+    achieved.push_back(p.achieved_side_by_side.value());
   }
   std::ranges::sort(achieved);
   if (std::getenv("TRESSEL_BENCH_VERBOSE"))

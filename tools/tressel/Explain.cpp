@@ -9,7 +9,28 @@
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Ranks.h"
 
+#include <charconv>
+#include <set>
+
 namespace tressel::tool {
+
+/// Throws UsageError for what is no list of axes with their sizes: "data=8,model=2".
+static void checkRanks(const std::string &ranks) {
+  std::set<std::string> names;
+  for (size_t begin = 0; !ranks.empty() && begin <= ranks.size();) {
+    const size_t end = std::min(ranks.size(), ranks.find(',', begin)), equals = ranks.find('=', begin);
+    const std::string name = ranks.substr(begin, std::min(end, equals) - begin);
+    int64_t size = 0;
+    const char *text = ranks.data() + std::min(end, equals + 1), *last = ranks.data() + end;
+    const auto [at, error] = std::from_chars(text, last, size);
+    if (name.empty() || equals >= end || error != std::errc() || at != last || size < 1 || size > 4096 ||
+        !names.insert(name).second)
+      throw UsageError(
+          "--ranks " + ranks +
+          ": name each axis of the mesh once, with how many ranks it has (1 to 4096), as in --ranks data=8,model=2");
+    begin = end + 1;
+  }
+}
 
 int explainCommand(const ExplainArgs &args) {
   for (const std::string &library : args.libraries)
@@ -58,6 +79,7 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(
           std::string(option) +
           ": each rank has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
+    checkRanks(args.ranks);
     if (args.parallel > machine.numAccelerators() && args.parallel > 0)
       throw UsageError("--parallel " + std::to_string(args.parallel) + ": " + machine.name + " has " +
                        std::to_string(machine.numAccelerators()) +

@@ -388,19 +388,23 @@ void printTimes(const Runner &runner) {
 
 /// What a simulated call took, beside what the plan says.
 void printSimulated(const Runner &runner) {
-  const runtime::Timeline planned = runner.planned();
-  const std::string name = runner.machine()->name(), taken = humanSeconds(runner.sortedSeconds().back()),
-                    plan = humanSeconds(runtime::seconds(planned.end));
-  std::string overlap;
-  if (planned.overlap && !runner.machine()->log().commands.empty()) {
-    char text[64];
-    std::snprintf(text, sizeof text, "; overlap %.2f (planned %.2f)", runner.simulated().overlap.value_or(0),
-                  *planned.overlap);
-    overlap = text;
-  }
   const bool isVirtual = runner.machine()->at({}).caps().isVirtualTime;
+  const runtime::Timeline planned = runner.planned();
+  const std::vector<double> seconds = runner.sortedSeconds();
+  const std::string name = runner.machine()->name(),
+                    taken = humanSeconds(isVirtual ? seconds.back() : percentile(seconds, 0.5)),
+                    plan = humanSeconds(runtime::seconds(planned.end));
+  std::string together;
+  if (planned.sideBySide && !runner.machine()->log().commands.empty()) {
+    char text[64];
+    std::snprintf(text, sizeof text, "; side by side %.2f (planned %.2f)", runner.simulated().sideBySide.value_or(0),
+                  *planned.sideBySide);
+    together = text;
+  }
   std::printf("%s on %s: %s (planned %s)%s\n", isVirtual ? "simulated" : "took", name.c_str(), taken.c_str(),
-              plan.c_str(), overlap.c_str());
+              plan.c_str(), together.c_str());
+  if (!isVirtual && seconds.size() > 1)
+    printTimes(runner);
 }
 
 void printJson(const RunArgs &args, const Runner &runner) {
@@ -418,7 +422,13 @@ void printJson(const RunArgs &args, const Runner &runner) {
   if (const runtime::Machine *machine = runner.machine()) {
     j["latency"]["clock"] = machine->at({}).caps().isVirtualTime ? "virtual" : "real";
     j["machine"] = machine->name();
-    j["planned_seconds"] = runtime::seconds(runner.planned().end);
+    const runtime::Timeline planned = runner.planned();
+    j["planned_seconds"] = runtime::seconds(planned.end);
+    if (planned.sideBySide) {
+      j["planned_side_by_side"] = *planned.sideBySide;
+      if (!machine->log().commands.empty())
+        j["side_by_side"] = runner.simulated().sideBySide.value_or(0);
+    }
   }
   j["compile_seconds"] = runner.program().compileSeconds;
   j["peak_bytes"] = dim::evaluate(schedule.peakBytes, runner.dims());

@@ -122,7 +122,7 @@ struct Prediction {
   /// Of the time in which an accelerator copies, or computes, whichever is shorter, the share in which it does both: as
   /// planned, and in the latest call, by its intervals. Nothing where there is no such time, or no call of which the
   /// machine has kept a log.
-  std::optional<double> planned_overlap = {}, achieved_overlap = {};
+  std::optional<double> planned_side_by_side = {}, achieved_side_by_side = {};
   double compute_seconds = 0;                         ///< T_c
   double transfer_seconds = 0;                        ///< T_m
   int64_t peak_bytes = 0, peak_lower_bound_bytes = 0; ///< of scratch memory, on all devices together

@@ -129,7 +129,7 @@ TEST_F(Parallel, AModuleAlone) { // scatter, replicate, apply, gather
 }
 
 // The processor's cores as accelerators, by the clock; and what a simulated machine's log says of a call.
-TEST_F(Parallel, PlannedAndAchievedOverlapStandInOneLine) {
+TEST_F(Parallel, WhatIsSideBySideStandsInOneLine) {
   const bool hasTwo = runtime::ThreadPool::global().numThreads() >= 2;
   for (const char *machine : {"sim:2gpu-pcie3", "cpu:2"}) {
     if (machine == std::string_view("cpu:2") && !hasTwo)
@@ -151,22 +151,22 @@ TEST_F(Parallel, PlannedAndAchievedOverlapStandInOneLine) {
         },
         {.shard_axis = 0});
     step.compile(batches[0].x.type(), batches[0].label.type());
-    EXPECT_FALSE(step.explain().achieved_overlap); // it has not run
+    EXPECT_FALSE(step.explain().achieved_side_by_side); // it has not run
     const float loss = step(batches[0].x, batches[0].label).item<float>();
     EXPECT_GT(loss, 0);
     const Prediction p = step.explain();
-    ASSERT_TRUE(p.planned_overlap && p.achieved_overlap) << p.text;
-    for (double share : {*p.planned_overlap, *p.achieved_overlap}) {
+    ASSERT_TRUE(p.planned_side_by_side && p.achieved_side_by_side) << p.text;
+    for (double share : {*p.planned_side_by_side, *p.achieved_side_by_side}) {
       EXPECT_GE(share, 0);
       EXPECT_LE(share, 1);
     }
     if (machine == std::string_view("sim:2gpu-pcie3")) { // its truth is the plan's
-      EXPECT_NEAR(*p.planned_overlap, *p.achieved_overlap, 0.05);
+      EXPECT_NEAR(*p.planned_side_by_side, *p.achieved_side_by_side, 0.05);
     }
     EXPECT_NE(p.text.find(" achieved in the latest call, of the time"), std::string::npos) << p.text;
     const auto other = jit([](Tensor x) { return x + 1.0f; }, {.devices = {gpu(0)}});
     other(batches[0].x.to(gpu(0))).wait();
-    EXPECT_FALSE(step.explain().achieved_overlap); // the machine's latest call is another's
+    EXPECT_FALSE(step.explain().achieved_side_by_side); // the machine's latest call is another's
   }
 }
 
@@ -527,8 +527,8 @@ TEST_F(Parallel, OneOfManyRanks) {
   EXPECT_LT(few.step_seconds, many.step_seconds);
   EXPECT_NEAR(few.compute_seconds, many.compute_seconds, 0.2 * few.compute_seconds);
   EXPECT_GE(many.step_seconds, std::max(many.compute_seconds, many.transfer_seconds) * 0.999);
-  EXPECT_NE(few.text.find(" of 8 members, "), std::string::npos) << few.text;
-  EXPECT_NE(many.text.find(" of 1024 members on 128 hosts, "), std::string::npos) << many.text;
+  EXPECT_NE(few.text.find(" among 8 members, "), std::string::npos) << few.text;
+  EXPECT_NE(many.text.find(" among 1024 members on 128 hosts, "), std::string::npos) << many.text;
   EXPECT_NE(many.text.find("hierarchical: "), std::string::npos) << many.text;
   EXPECT_NE(predict(stepWith(int64_t(1) << 62), 8).text.find("as one of"), std::string::npos);
   EXPECT_EQ(step.stats().traces, 0u); // no program was kept

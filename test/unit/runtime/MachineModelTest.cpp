@@ -202,7 +202,8 @@ TEST(MachineModel, PresetsWithANetworkTakeASize) {
     }
     return "";
   };
-  EXPECT_EQ(refusalOf("dgx-h100:20"), "machine 'dgx-h100:20': hosts of 8 accelerators are not 20; say how many each has, as in 'dgx-h100:3x8'");
+  EXPECT_EQ(refusalOf("dgx-h100:20"),
+            "machine 'dgx-h100:20': hosts of 8 accelerators do not make 20; 'dgx-h100:4x5' is 4 hosts of 5");
   for (const char *none : {"dgx-h100:", "dgx-h100:0", "dgx-h100:x8", "dgx-h100:2x", "dgx-h100:-1", "dgx-h100:8 ", "dgx-h100:2x8x2"})
     EXPECT_NE(refusalOf(none).find("a size is a number of accelerators, as in 'dgx-h100:64', or hosts by accelerators of each"), std::string::npos)
         << refusalOf(none);
@@ -230,6 +231,9 @@ TEST(MachineModel, FilesMayDescribeOneOfSeveralHosts) {
   auto hint = [&](const std::string &from, const std::string &to) { return refusal(replaced(many, from, to)); };
   EXPECT_NE(hint("\"hosts\": 3", "\"hosts\": 0").find("hosts: must be a whole number from 1 to 4096"), std::string::npos);
   EXPECT_NE(hint(network, "").find("network: is missing: it says how devices reach the other hosts"), std::string::npos);
+  EXPECT_NE(hint("\"out\", \"bytes_per_second\": 1e9", "\"out\", \"bytes_per_second\": 1e13")
+                .find("network[0].out: is faster than the memory of gpu0"),
+            std::string::npos);
   EXPECT_NE(hint("[\"out\"]", "[\"far\"]").find("network[0].out: there is no link 'far'"), std::string::npos);
   EXPECT_NE(hint("[\"in\"]", "[\"out\"]").find("link 'out' is one of 'out' too"), std::string::npos);
   EXPECT_NE(hint("\"kind\": \"gpu\"", "\"kind\": \"gpu\", \"host\": 1").find("devices[1].host: is of a machine whose devices are all listed"),

@@ -511,8 +511,9 @@ TEST(Ranks, NoPredictionWithoutAcceleratorsOrWays) {
       EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
     }
   };
-  refusedFor(machinePreset("4gpu-pcie3"), "is for 8 ranks with 1 accelerator each, but 4gpu-pcie3 has 4 in all; machines "
-                                          "with a network take a size, as sim:dgx-h100:8");
+  refusedFor(machinePreset("4gpu-pcie3"),
+             "is for 8 ranks with 1 accelerator each, but 4gpu-pcie3 has 4 in all; presets "
+             "with a network take a size, as sim:dgx-h100:8, and files say \"hosts\"");
   MachineModel machine = machinePreset("dgx-h100");
   std::erase_if(machine.routes, [](const RouteModel &r) { return r.from.index > 0 || r.to.index > 0; });
   refusedFor(machine, "has no way from gpu0 to the other accelerators of its host");

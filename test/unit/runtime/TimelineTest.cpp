@@ -129,7 +129,7 @@ TEST(Timeline, WorkSideBySideIsCountedOnce) {
 }
 
 /// On each accelerator for itself: unions of intervals, and the shorter of the two.
-TEST(Timeline, OverlapIsThatOfIntervals) {
+TEST(Timeline, SideBySideIsThatOfIntervals) {
   const DeviceRef gpu0{DeviceKind::Gpu, 0}, gpu1{DeviceKind::Gpu, 1};
   Timeline t{.resources = {{"cpu", {}, StreamKind::Compute},
                            {"gpu0", gpu0, StreamKind::Compute},
@@ -142,19 +142,19 @@ TEST(Timeline, OverlapIsThatOfIntervals) {
              {.resource = 1, .begin = 15, .end = 25}, {.resource = 1, .begin = 25, .end = 30}, // 15 of them hidden
              {.resource = 1, .begin = 50, .end = 90}};
   arrange(t);
-  ASSERT_TRUE(t.overlap);
-  EXPECT_DOUBLE_EQ(*t.overlap, 15.0 / 40);
+  ASSERT_TRUE(t.sideBySide);
+  EXPECT_DOUBLE_EQ(*t.sideBySide, 15.0 / 40);
   t.spans.push_back({.resource = 4, .begin = 0, .end = 10});
   t.spans.push_back({.resource = 5, .begin = 5, .end = 50}); // computing is shorter there
   arrange(t);
-  EXPECT_DOUBLE_EQ(*t.overlap, (15.0 + 5) / (40 + 10));
-  EXPECT_NE(timelineText({}, {&t, 1}, 80, false).find(", overlap 0.40"), std::string::npos);
-  EXPECT_NE(timelineSvg({}, {&t, 1}).find(", overlap 0.40"), std::string::npos);
-  EXPECT_NE(timelineHtml({}, {&t, 1}).find("\"overlap\":0.400"), std::string::npos);
+  EXPECT_DOUBLE_EQ(*t.sideBySide, (15.0 + 5) / (40 + 10));
+  EXPECT_NE(timelineText({}, {&t, 1}, 80, false).find(", side by side 0.40"), std::string::npos);
+  EXPECT_NE(timelineSvg({}, {&t, 1}).find(", side by side 0.40"), std::string::npos);
+  EXPECT_NE(timelineHtml({}, {&t, 1}).find("\"sideBySide\":0.400"), std::string::npos);
   t.spans.resize(1);
   t.criticalPath.clear();
   arrange(t);
-  EXPECT_FALSE(t.overlap);
+  EXPECT_FALSE(t.sideBySide);
 }
 
 TEST(Timeline, OfAProfile) {

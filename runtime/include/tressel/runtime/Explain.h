@@ -35,7 +35,7 @@ struct Explanation {
   /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
   std::optional<double> overlap;
   std::optional<double>
-      achieved; ///< Timeline::overlap of a call; `timeline` has the planned one. Set by who has run one
+      achieved; ///< Timeline::sideBySide of a call; `timeline` has the planned one. Set by who has run one
   Picoseconds computeTime = 0, transferTime = 0; ///< T_c, T_m
   /// Of graphs that accelerators take (DeviceGraphs.h), and the host's time to issue their commands one by one.
   struct Graph {
@@ -61,12 +61,12 @@ Explanation explain(const Schedule &schedule, const MachineModel &machine, Decis
 /// For people; `most` lines of each list.
 std::string explainText(const Schedule &schedule, const Explanation &explanation, size_t most = 12);
 /// One object: "schema": 1, "program", "machine", "step_seconds", "lower_bound_seconds", "overlap" (null where there is
-/// none), "side_by_side" (Timeline::overlap of the plan, or null), "side_by_side_achieved" (of the latest call, or
+/// none), "side_by_side" (Timeline::sideBySide of the plan, or null), "side_by_side_achieved" (of the latest call, or
 /// null), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}] (engines, then "link NAME"),
 /// "critical_path" [{"name", "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name",
 /// "seconds"}], "remedies" [{"name", "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}], "graphs"
-/// [{"kernels", "copies", "fills", "edges", "issue_seconds"}], "collectives" [{"name", "members", "hosts", "algorithm",
-/// "count", "bytes", "seconds"}], "assumed_loops", "assumed_branches".
+/// [{"kernels", "copies", "fills", "edges", "issue_seconds"}], "mesh" {"data": 8}, "collectives" [{"name", "members",
+/// "hosts", "algorithm", "count", "bytes", "seconds"}], "assumed_loops", "assumed_branches".
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);
 
 } // namespace tressel::runtime

@@ -43,9 +43,9 @@ Timeline simulate(const Schedule &schedule, const MachineModel &machine, const S
 /// through it; those of bodies are not counted. With the same errors.
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine);
 
-/// Collectives of the step that have a name, an algorithm and as many members in common.
+/// Collectives of the step of one kind, algorithm and number of members.
 struct CollectiveUse {
-  std::string name; ///< "all_reduce data"
+  std::string name; ///< the kind: "all_reduce"
   int64_t members = 1, hosts = 1;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   uint32_t count = 0;

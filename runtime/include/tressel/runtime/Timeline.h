@@ -65,7 +65,7 @@ struct Timeline {
   /// Of accelerators, the time in which they compute and move bytes at once, over the time in which they compute or
   /// that in which they move bytes, whichever is shorter on each: unions of intervals, so what runs side by side counts
   /// once. Nothing where there is no such time.
-  std::optional<double> overlap = {};
+  std::optional<double> sideBySide = {};
   Picoseconds lowerBound =
       0; ///< no order of these commands ends earlier: the longest chain, or the busiest resource; 0: not known
 };
@@ -79,7 +79,7 @@ std::vector<Resource> resourcesOf(const Schedule &schedule);
 /// symbolic count as not known: give the instantiated one (Instantiate.h).
 Span spanOf(const Schedule &schedule, uint32_t command);
 /// Puts spans into their order (by begin, then resource, then command) with `after` and `criticalPath` renumbered and
-/// sorted, counts `busy` of all resources and `overlap`, and moves `end` behind the last span.
+/// sorted, counts `busy` of all resources and `sideBySide`, and moves `end` behind the last span.
 void arrange(Timeline &timeline);
 /// One call by the clock: the profile of it, of this schedule (with numbers for its symbols). Time begins with the
 /// first command. Which chain of commands bounds the call is not known from this.
