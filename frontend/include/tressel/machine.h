@@ -47,7 +47,7 @@ struct MachineOptions {
   /// architecture would, emulated on the processor, and accelerators compute whatever they can. Empty: the processor's own kernels.
   std::string gpu = {};
 };
-/// Chooses the machine for this process: "cpu"; "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them, "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them)
+/// Chooses the machine for this process: "cpu"; "cpu:2", the processor's cores as two accelerators, by the clock (docs/machines.md); "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them, "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them)
 /// or "sim:FILE.json". "sim:dgx-h100:64" is of 64 accelerators, in hosts of as many as the preset has, "sim:dgx-h100:16x4" of 16 hosts with 4 each; of
 /// more than 64 accelerators those of the first host are there, and explain_ranks counts on all. A simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
 /// another machine are compiled anew when they are called. Throws Error for a name that means nothing, for a machine
