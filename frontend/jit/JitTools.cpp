@@ -154,6 +154,12 @@ Prediction JitCore::explain(const std::source_location &where) const {
                  entry.traced.function->achievedSideBySide());
 }
 
+static std::string hintOf(int64_t ranks) {
+  const std::string machine = runtime::presetOfAtLeast(ranks);
+  return machine.empty() ? "describe a machine of that size in a file (docs/machines.md)"
+                         : "machines with a network take a size: use_machine(\"" + machine + "\")";
+}
+
 /// Records the function for ranks on accelerators like the first of the machine.
 static Traced traceForRanks(JitOptions options, const std::shared_ptr<runtime::Machine> &machine,
                             std::span<const TensorSpec> inputs, TraceBody &body, int64_t compare, const char *op,
@@ -166,9 +172,9 @@ static Traced traceForRanks(JitOptions options, const std::shared_ptr<runtime::M
   for (const MeshAxis &axis : options.mesh)
     ranks *= std::max<int64_t>(1, axis.size);
   if (const int64_t there = machine->model().numAccelerators(); ranks > there)
-    fail<Error>("'" + options.name + "' is to be explained for " + std::to_string(ranks) + " ranks with an accelerator each, and '" +
-                    machine->model().name + "' has " + std::to_string(there),
-                toLoc(where), op, "machines with a network take a size: use_machine(\"sim:dgx-h100:" + std::to_string((ranks + 7) / 8 * 8) + "\")");
+    fail<Error>("'" + options.name + "' is to be explained for " + std::to_string(ranks) +
+                    " ranks with an accelerator each, and '" + machine->model().name + "' has " + std::to_string(there),
+                toLoc(where), op, hintOf(ranks));
   const std::vector<TensorType> types = detail::typesOf(inputs, op, where);
   checkShardAxis(options, types, where);
   TraceRecorder recorder;

@@ -105,8 +105,9 @@ Cotangents batchNormGradient(const Expr &dy, const Expr &dMean, const Expr &dVar
     axes.push_back(d);
   auto toChannels = [&](const Expr &e) { return reshape(wide(e), perChannel); };
   // As the op computes them.
-  const Expr v = wide(x), centered = v - mean(v, axes, true), variance = mean(square(centered), axes, true),
-             perDeviation = rsqrt(variance + epsilon), count = countAlong(x, &axes);
+  const Expr v = wide(x);
+  const auto [m, variance] = moments(v, axes, true);
+  const Expr centered = v - m, perDeviation = rsqrt(variance + epsilon), count = countAlong(x, &axes);
   std::vector<Expr> all(3);
   auto add = [&](const Expr &term) { all[0] = all[0] ? all[0] + term : term; };
   if (dy) {

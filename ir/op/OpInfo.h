@@ -153,6 +153,9 @@ struct OpInfo {
   void (*evaluate)(const OpInfo &, std::span<const HostTensor>, const Attrs &, std::span<HostTensor> results);
   /// Composite: the results, written in other ops. Null for primitives.
   std::vector<Emitter::Ref> (*decompose)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
+  /// Composite reductions, with attributes `axis` and `keepdims`: the results, from what the op makes (without keepdims) of
+  /// parts of equal sizes, result by result stacked along a new first dimension. Null where more of the parts is needed.
+  std::vector<Emitter::Ref> (*fromParts)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
   /// The reverse rule (Gradient.h): the operands' cotangents, null where one is zero or not wanted. Null for composites
   /// that are differentiated through their decomposition, and for ops that have no gradient.
   std::vector<Emitter::Ref> (*gradient)(const OpInfo &, Emitter &, const GradientCall &);

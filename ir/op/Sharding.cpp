@@ -320,8 +320,9 @@ public:
     std::vector<int> classOf; // of the op's factors
     for (const Factor &f : rule.factors) {
       classOf.push_back(fresh(f.size));
-      classes_[static_cast<size_t>(classOf.back())].isWhole =
-          f.isWhole || f.combine != Combine::None || rule.firstAttr >= 0;
+      Class &made = classes_[static_cast<size_t>(classOf.back())];
+      made.isReduced = f.combine != Combine::None || f.fromParts;
+      made.isWhole = f.isWhole || rule.firstAttr >= 0;
     }
     for (size_t i = 0; i < inputs.size(); ++i)
       for (size_t d = 0; d < at(inputs[i]).dims.size(); ++d) {
@@ -361,16 +362,17 @@ public:
       c = classes_[static_cast<size_t>(c)].parent;
     return c;
   }
-  Factor factorOf(int root) const {
+  /// `fromParts`: the op that is traced can be put together from its parts.
+  Factor factorOf(int root, bool fromParts) const {
     const Class &c = classes_[static_cast<size_t>(root)];
-    return {c.size, Combine::None, c.isWhole};
+    return {c.size, Combine::None, c.isWhole || (c.isReduced && !fromParts), c.isReduced && !c.isWhole && fromParts};
   }
 
 private:
   struct Class {
     int parent;
     Size size;
-    bool isWhole = false;
+    bool isWhole = false, isReduced = false;
   };
   int fresh(Size size) {
     classes_.push_back({static_cast<int>(classes_.size()), size});
@@ -384,6 +386,7 @@ private:
     classes_[static_cast<size_t>(a)].isWhole |=
         classes_[static_cast<size_t>(b)].isWhole ||
         !dim::equal(classes_[static_cast<size_t>(a)].size, classes_[static_cast<size_t>(b)].size);
+    classes_[static_cast<size_t>(a)].isReduced |= classes_[static_cast<size_t>(b)].isReduced;
     classes_[static_cast<size_t>(b)].parent = a;
   }
   Ref add(Traced value) {
@@ -411,7 +414,7 @@ ShardingRule shardingOfDecomposition(const OpInfo &op, std::span<const TensorTyp
     for (auto [other, factor] : known)
       if (other == root)
         return factor;
-    b.rule.factors.push_back(tracer.factorOf(root));
+    b.rule.factors.push_back(tracer.factorOf(root, op.fromParts != nullptr));
     known.push_back({root, static_cast<int>(b.rule.factors.size()) - 1});
     return known.back().second;
   };

@@ -21,6 +21,8 @@ struct ShardingRule {
     /// the whole shape, and all of these are to be combined so.
     Combine combine = Combine::None;
     bool isWhole = false; ///< never cut
+    /// The op reduces over it, and its record says how the whole follows from parts of equal sizes (OpInfo::fromParts).
+    bool fromParts = false;
   };
   /// Per dimension its factors, the outermost first. None: all of the dimension is needed.
   using Dims = std::vector<std::vector<int>>;

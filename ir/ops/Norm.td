@@ -97,8 +97,9 @@ def BatchNormTrainOp : Composite<"batch_norm_train"> {
     perChannel[0] = -1;
     for (int d = 2; d < x.rank(); ++d)
       axes.push_back(d);
-    Expr v = wide(x), m = mean(v, axes, true), centered = v - m, variance = mean(square(centered), axes, true);
-    Expr y = centered * rsqrt(variance + epsilon) * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
+    const Expr v = wide(x);
+    const auto [m, variance] = moments(v, axes, true);
+    const Expr y = (v - m) * rsqrt(variance + epsilon) * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
     const DType type = resultType(0).dtype;
     return {cast(y, type), cast(reshape(m, {-1}), type), cast(reshape(variance, {-1}), type)};
   }];

@@ -88,22 +88,39 @@ class ReductionComposite<string mnemonic> : Composite<mnemonic> {
   let infer = "inferReductionComposite";
   let compute = "Float";
 }
+def MomentsOp : ReductionComposite<"moments"> {
+  let summary = "The mean over the dimensions `axis`, and the variance: the mean of the squared distances from it";
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
+  let results = (outs Tensor:$mean, Tensor:$variance);
+  let decomposition = [{
+    const Expr v = wide(x), m = mean(v, optional(axis), true);
+    const Expr variance = mean(square(v - m), optional(axis), keepdims);
+    return {cast(keepdims ? m : reshape(m, variance.sizes()), floatType(x)), cast(variance, floatType(x))};
+  }];
+  // Of Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979, for any number of parts.
+  let fromParts = [{
+    const Expr means = wide(part(0)), m = mean(means, Ints{0}, true);
+    const Expr variance = mean(wide(part(1)) + square(means - m), Ints{0}, false);
+    return {cast(reshape(m, variance.sizes()), part(0).dtype()), cast(variance, part(1).dtype())};
+  }];
+  let numpy = "(np.mean(x, axis=axis, keepdims=keepdims), np.var(x, axis=axis, keepdims=keepdims))";
+  let example = "moments(tensor({{1.0, 2, 3}, {4, 6, 8}}), {1})";
+}
 def VarOp : ReductionComposite<"var"> {
   let summary = "The mean of the squared distances from the mean over the dimensions `axis`, divided by the number of elements less `correction`";
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Float, "0.0">:$correction, Default<Bool, "false">:$keepdims);
   let decomposition = [{
-    Expr v = wide(x), d = v - mean(v, optional(axis), true);
+    const Expr variance = std::get<1>(moments(wide(x), optional(axis), keepdims));
     if (correction == 0)
-      return cast(mean(d * d, optional(axis), keepdims), floatType(x));
+      return cast(variance, floatType(x));
     const uint32_t mask = *normalizeAxes(axis, x.rank());
     Size n = 1;
     for (int i = 0; i < x.rank(); ++i)
       n = mask >> i & 1 ? n * x.size(i) : n;
-    Expr squares = sum(d * d, optional(axis), keepdims);
     if (n.isNumber())
-      return cast(squares / std::max(static_cast<double>(n.number()) - correction, 0.0), floatType(x));
-    Expr count = sum(full({n}, 1, v.dtype())); // known when the program runs
-    return cast(squares / maximum(count - correction, Expr::scalar(0, v.dtype())), floatType(x));
+      return cast(variance * (static_cast<double>(n.number()) / std::max(static_cast<double>(n.number()) - correction, 0.0)), floatType(x));
+    Expr count = sum(full({n}, 1, variance.dtype())); // known when the program runs
+    return cast(variance * (count / maximum(count - correction, Expr::scalar(0, variance.dtype()))), floatType(x));
   }];
   let numpy = "np.var(x, axis=axis, ddof=correction, keepdims=keepdims)";
   let samples = ["correction: 0 | 1"];

@@ -166,6 +166,12 @@ static void genFunctions(const OpRecord &op, raw_ostream &os) {
     os << "  return scope.finish([&]() -> " << (several ? "std::vector<Expr>" : "Expr") << " {\n"
        << op.body("decomposition") << "  }());\n}\n";
   }
+  if (!op.get("fromParts").empty())
+    os << "std::vector<Emitter::Ref> fromParts(const OpInfo &info, Emitter &emitter, std::span<const Emitter::Ref> in, "
+       << "const Attrs &attrs) {\n  using namespace expr;\n  Decomposition scope(info, emitter, in, attrs);\n"
+       << "  auto part = [&](int i) -> const Expr & { return scope.input(i); };\n"
+       << "  return scope.finish([&]() -> " << (op.results.size() > 1 ? "std::vector<Expr>" : "Expr") << " {\n"
+       << op.body("fromParts") << "  }());\n}\n";
 }
 
 static void genGradient(const OpRecord &op, raw_ostream &os) {
@@ -207,7 +213,8 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
      << ",\n    .loopForm = " << op.get("loopForm") << ",\n    .kernelForm = " << op.get("kernelForm")
      << ",\n    .overwrites = " << op.getInt("overwrites")
      << ",\n    .evaluate = " << (evaluate.empty() ? "nullptr" : evaluate)
-     << ",\n    .decompose = " << (op.isComposite() ? ns + "::decompose" : "nullptr") << ",\n    .gradient = "
+     << ",\n    .decompose = " << (op.isComposite() ? ns + "::decompose" : "nullptr")
+     << ",\n    .fromParts = " << (op.get("fromParts").empty() ? "nullptr" : ns + "::fromParts") << ",\n    .gradient = "
      << (!op.get("gradient").empty() ? ns + "::gradient"
          : op.isElementwise()        ? "gradientOfElementwise"
                                      : "nullptr")

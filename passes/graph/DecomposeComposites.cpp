@@ -4,6 +4,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Mesh.h"
 
 using namespace mlir;
 
@@ -23,16 +24,20 @@ public:
     if (!*main)
       return;
     llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(*main);
-    graph::forEachBody(main->getBody().front(), [&](Block &block) { decompose(block, parameterOnly); });
+    Block &program = main->getBody().front();
+    const bool isForRanks = (*main)->hasAttr(graph::kMeshAttr);
+    graph::forEachBody(program,
+                       [&](Block &block) { decompose(block, parameterOnly, isForRanks && &block == &program); });
   }
 
 private:
-  void decompose(Block &block, const llvm::DenseSet<Value> &parameterOnly) {
+  /// `isForRanks`: the pass `shard` will look at the block, and decide on ops that follow from their parts.
+  void decompose(Block &block, const llvm::DenseSet<Value> &parameterOnly, bool isForRanks) {
     // What a decomposition makes may be composite itself: it is met next.
     for (Block::iterator at = block.begin(); at != block.end();) {
       Operation *op = &*at;
       const op::OpInfo *info = graph::infoOf(op);
-      if (!info || !info->decompose || isClaimed(op, parameterOnly)) {
+      if (!info || !info->decompose || (isForRanks && info->fromParts) || isClaimed(op, parameterOnly)) {
         ++at;
         continue;
       }

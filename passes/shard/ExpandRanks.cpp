@@ -248,11 +248,6 @@ private:
     }
     if (isa<graph::AllReduceOp>(op))
       return op->emitOpError("is to be lowered before ranks are expanded");
-    const bool isRanked = graph::isOnRanks(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
-                            return perRank.contains(operand) || carried.contains(operand);
-                          });
-    if (!isRanked)
-      return success();
     if (op->hasTrait<OpTrait::IsTerminator>()) {
       auto main = cast<func::FuncOp>(op->getParentOp());
       giveResults(main, op);
@@ -263,6 +258,11 @@ private:
           held.push_back(i);
       return success();
     }
+    const bool isRanked = graph::isOnRanks(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+                            return perRank.contains(operand) || carried.contains(operand);
+                          });
+    if (!isRanked)
+      return success();
     return compute(op);
   }
 

@@ -2,7 +2,7 @@
 #include "passes/Util.h"
 #include "passes/schedule/PipelineOrder.h"
 #include "passes/shard/Parts.h"
-#include "passes/shard/Propagation.h"
+#include "passes/shard/Reductions.h"
 #include "passes/shard/Stages.h"
 
 #include "ir/graph/Control.h"
@@ -578,14 +578,20 @@ private:
     else if (failed(assignStages(main, ofStages)))
       return failure();
     if (!mesh->empty() && (mesh->numRanks() > 1 || mesh->inRow > 1 || ofOneRank)) {
-      Propagation propagation(main, *mesh);
-      if (failed(propagation.run()))
+      auto propagation = std::make_unique<Propagation>(main, *mesh);
+      if (failed(propagation->run()))
         return failure();
-      splitMeans(main, propagation);
-      if (failed(Partition(main, *mesh, propagation, ofStages).run()))
+      if (reduceFromParts(main, *mesh, propagation.get(), decisions)) {
+        propagation = std::make_unique<Propagation>(main, *mesh);
+        if (failed(propagation->run()))
+          return failure();
+      }
+      splitMeans(main, *propagation);
+      if (failed(Partition(main, *mesh, *propagation, ofStages).run()))
         return failure();
       main->setAttr(graph::kCutAttr, UnitAttr::get(&getContext()));
     } else {
+      reduceFromParts(main, *mesh, nullptr, nullptr);
       main->removeAttr(graph::kMeshAttr);
       main->removeAttr(graph::kPipelineAttr);
       forgetStages(main);
@@ -650,52 +656,6 @@ private:
            << (mesh.inRow > 1 ? ", " + std::to_string(mesh.inRow) + " in a row" : "") << "), but "
            << (machine ? "the machine '" + machine->name + "' has " : std::string("this machine has ")) << have
            << (devices.empty() ? "" : " among those that the program may use");
-  }
-
-  /// A mean of parts is a sum of parts, divided afterwards.
-  static void splitMeans(func::FuncOp main, Propagation &propagation) {
-    for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
-      const op::OpInfo *info = graph::infoOf(&op);
-      const op::ShardingRule *rule =
-          info && info->isMean && info->family == op::Family::Reduction ? propagation.ruleOf(&op) : nullptr;
-      if (!rule)
-        continue;
-      const Cut cut = propagation.cutOf(&op);
-      Size count = 1;
-      bool isCut = false;
-      for (auto [factor, axes] : llvm::zip_equal(rule->factors, cut.axes))
-        if (factor.combine != op::Combine::None) {
-          count *= factor.size;
-          isCut |= !axes.empty();
-        }
-      if (!isCut)
-        continue;
-      OpBuilder b(&op);
-      const DType type = graph::fromMlir(op.getResult(0).getType()).dtype, wide = op::accumulatorType(type);
-      auto make = [&](StringRef name, ValueRange operands, const op::Attrs &attrs) {
-        Operation *made = graph::createOp(b, op.getLoc(), *op::findOp(std::string_view(name)), operands, attrs);
-        graph::copyAnnotations(&op, made);
-        return made->getResult(0);
-      };
-      auto as = [&](Value value, DType to) {
-        if (graph::fromMlir(value.getType()).dtype == to)
-          return value;
-        Value converted = make("cast", value, {to});
-        propagation.copy(value, converted);
-        return converted;
-      };
-      auto lies = [&](Value value) { // as the mean
-        propagation.copy(op.getResult(0), value);
-        return value;
-      };
-      const Value sum = lies(make("sum", as(op.getOperand(0), wide), graph::attrsOf(&op, *info)));
-      Value n = count.isNumber() ? make("full", {}, {op::Sizes(), static_cast<double>(count.number()), wide})
-                                 : make("dim_size", {}, {count, wide});
-      const Value mean = as(lies(make("div", {sum, n}, {})), type);
-      op.getResult(0).replaceAllUsesWith(lies(mean));
-      propagation.forget(&op);
-      op.erase();
-    }
   }
 
   void note(func::FuncOp main, const graph::Mesh &mesh) {

@@ -247,6 +247,8 @@ int64_t countOf(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
 }
 
+constexpr int64_t kMost = 4096, kMostOfHost = 16; // accelerators that a name can ask for
+
 /// "16x4": hosts by accelerators of each; "64": accelerators, in hosts of as many as the preset has.
 std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) {
   auto refuse = [&](const auto &...why) {
@@ -258,9 +260,8 @@ std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) 
   const int64_t first = countOf(text.substr(0, by)),
                 second = by == std::string_view::npos ? 1 : countOf(text.substr(by + 1));
   if (first == 0 || second == 0)
-    refuse("a size is a number of accelerators, as in '", preset.name, ":64', or hosts by accelerators of each, as in '",
-           preset.name, ":16x4'");
-  constexpr int64_t kMost = 4096, kMostOfHost = 16;
+    refuse("a size is a number of accelerators, as in '", preset.name,
+           ":64', or hosts by accelerators of each, as in '", preset.name, ":16x4'");
   int64_t hosts = first, ofHost = second;
   if (by == std::string_view::npos) {
     ofHost = std::min<int64_t>(first, preset.ofHost), hosts = first / ofHost;
@@ -302,6 +303,13 @@ MachineModel machinePreset(std::string_view name) {
     known += concat(known.empty() ? "" : ", ", preset.name);
   }
   throw InputError(concat("there is no machine '", name, "'; known are: ", known));
+}
+
+std::string presetOfAtLeast(int64_t accelerators) {
+  const Preset &preset =
+      *std::find_if(presets().begin(), presets().end(), [](const Preset &p) { return p.name == "dgx-h100"; });
+  const int64_t hosts = (accelerators + preset.ofHost - 1) / preset.ofHost;
+  return hosts * preset.ofHost <= kMost ? concat("sim:", preset.name, ":", hosts * preset.ofHost) : "";
 }
 
 MachineModel machineOfArchitecture(std::string_view architecture) {

@@ -28,3 +28,16 @@ func.func @main(%a: tensor<4xf32> {tressel.name = "a"}, %b: tensor<4xf32> {tress
   %5:2 = tressel.collect %4 over ["model"] : tensor<4xf32> -> tensor<4xf32>, tensor<4xf32>
   return %2#0, %2#1, %5#0, %5#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// What lies on the ranks has an argument for each, also where nothing that comes out lies there.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<2xf32> {tressel.home = "gpu0", tressel.name = "a@0", tressel.sharding = "data"},
+// CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<2xf32> {tressel.home = "gpu1", tressel.name = "a@1", tressel.sharding = "data"}) ->
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @main(%a: tensor<2xf32> {tressel.name = "a", tressel.home = "ranks", tressel.sharding = "data"})
+    -> (tensor<2xf32> {tressel.name = "y"}, tensor<2xf32> {tressel.name = "z"}) attributes {tressel.mesh = "data=2", tressel.cut} {
+  %0:2 = tressel.collect %a over ["data"] : tensor<2xf32> -> tensor<2xf32>, tensor<2xf32>
+  return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
+}

@@ -99,6 +99,8 @@ int compileCommand(const CompileArgs &args) {
     throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
   setMachine(request, target, args.gpus);
+  if (package && args.device.starts_with("cpu:"))
+    throw UsageError("--device " + args.device + ": a package is for the processor as a whole: leave --device out");
   if (target.hasAccelerators && args.gpus.empty() && package)
     throw UsageError("--device " + args.device +
                      ": a package for a machine with GPUs needs their architecture, as in --gpu sm_90; --emit placed or schedule "

@@ -43,6 +43,7 @@ struct ModelInfo {
   std::vector<UnsupportedOp> unsupported;
   std::vector<UnsupportedOp> malformed; ///< nodes with an input that their op does not take; where asked for
   int64_t weightBytes = 0;
+  std::string mesh; ///< "data=4, model=2": of the ranks that it is for; empty: it is for one
 };
 
 struct CompileRequest {

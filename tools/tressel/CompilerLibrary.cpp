@@ -182,6 +182,12 @@ Port portOf(const std::string &name, const TensorType &type) {
   return p;
 }
 
+std::string meshOf(mlir::ModuleOp module) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  auto mesh = main ? main->getAttrOfType<mlir::StringAttr>(graph::kMeshAttr) : mlir::StringAttr();
+  return mesh ? mesh.str() : "";
+}
+
 /// By the module's own declarations; names are those that `compile` gives.
 ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
   ModelInfo info;
@@ -190,7 +196,7 @@ ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
   if (!main || main.isDeclaration())
     throw InputError(path + ": holds no func.func @main with a body");
   try {
-    stablehlo::import(module, path);
+    info.mesh = meshOf(*stablehlo::import(module, path));
   } catch (const stablehlo::UnsupportedError &e) {
     for (const stablehlo::Unsupported &u : e.list)
       info.unsupported.push_back({u.op, u.where, u.why});
@@ -221,6 +227,7 @@ ModelInfo describeMlir(const std::string &path, mlir::MLIRContext &context) {
   nameEverything(main, path);
   ModelInfo info;
   info.format = "mlir";
+  info.mesh = meshOf(*parsed.module);
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     TensorType type = graph::fromMlir(main.getArgumentTypes()[i]);
     mlir::DictionaryAttr attrs = main.getArgAttrDict(i);

@@ -80,11 +80,13 @@ int explainCommand(const ExplainArgs &args) {
           std::string(option) +
           ": each rank has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
     checkRanks(args.ranks);
-    if (args.parallel > machine.numAccelerators() && args.parallel > 0)
+    if (args.parallel > machine.numAccelerators() && args.parallel > 0) {
+      const std::string larger = runtime::presetOfAtLeast(args.parallel);
       throw UsageError("--parallel " + std::to_string(args.parallel) + ": " + machine.name + " has " +
-                       std::to_string(machine.numAccelerators()) +
-                       " accelerators; machines with a network take a size, as in --device sim:dgx-h100:" +
-                       std::to_string((args.parallel + 7) / 8 * 8));
+                       std::to_string(machine.numAccelerators()) + " accelerators; " +
+                       (larger.empty() ? "describe a machine of that size in a file (docs/machines.md)"
+                                       : "machines with a network take a size, as in --device " + larger));
+    }
     if (!args.ranks.empty() && args.parallel > 0)
       throw UsageError("--parallel compares meshes, of which --ranks is one: give one of the two");
     if (args.parallel > 0 && (args.json || !args.timeline.empty()))

@@ -26,7 +26,11 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
   } else if (device == "cpu") {
     target.model = runtime::hostMachine();
   } else if (device.starts_with("sim:") || device.starts_with("cpu:")) {
-    target.model = runtime::machineNamed(device);
+    try {
+      target.model = runtime::machineNamed(device);
+    } catch (const InputError &wrong) {
+      refuseDevice(device, wrong);
+    }
   } else if (device.starts_with("cuda:")) {
     throw UsageError("--device " + device +
                      ": GPUs that need not be there are named --device cuda; for several, name a machine "

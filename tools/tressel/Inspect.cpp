@@ -64,6 +64,8 @@ static int inspectModel(const InspectArgs &args) {
     j["outputs"] = portsJson(info.outputs);
     j["states"] = portsJson(info.states);
     j["dims"] = dims;
+    if (!info.mesh.empty())
+      j["mesh"] = info.mesh;
     j["weight_bytes"] = info.weightBytes;
     j["ops"] = info.opCounts;
     j["unsupported"] = json::array();
@@ -84,6 +86,8 @@ static int inspectModel(const InspectArgs &args) {
   printPorts("inputs", info.inputs);
   printPorts("outputs", info.outputs);
   printPorts("states", info.states);
+  if (!info.mesh.empty())
+    std::printf("mesh\n  %s\n", harmless(info.mesh).c_str());
   if (!dims.empty()) {
     std::printf("dimensions to give with --dim (else 1)\n ");
     for (const std::string &name : dims)

@@ -172,6 +172,12 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
       throw UsageError(std::string(option) + " says how to compile, and a package is compiled already; give the model that it was made of");
 }
 
+void refuseDevice(const std::string &device, const InputError &why) {
+  if (device.ends_with(".json"))
+    throw; // as it is
+  throw UsageError("--device " + device + ": " + why.message());
+}
+
 std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture) {
   if (device == "cuda" || device.starts_with("cuda:")) try {
       return runtime::openMachine(device, {.architecture = architecture});
@@ -182,7 +188,11 @@ std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std
     }
   if (device != "cpu" && !device.starts_with("cpu:") && !device.starts_with("sim:"))
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
-  return runtime::openMachine(device);
+  try {
+    return runtime::openMachine(device);
+  } catch (const InputError &wrong) {
+    refuseDevice(device, wrong);
+  }
 }
 
 bool endsWith(std::string_view text, std::string_view suffix) { return text.ends_with(suffix); }

@@ -89,6 +89,9 @@ std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &option
 void checkTolerances(double rtol, double atol);
 /// Throws UsageError if one of these options, which say how to compile, is given (true) with a package.
 void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options);
+/// A device that is not there: a mistake of the command line if its name is wrong, of the file if that describes none. Where `why`
+/// was caught.
+[[noreturn]] void refuseDevice(const std::string &device, const InputError &why);
 /// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and what reading a machine's file throws.
 std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture = {});
 

@@ -1,103 +1,16 @@
 // Training in parts on several accelerators gives what one device gives: losses and weights after some steps, for
 // networks whose layers see the whole batch (statistics, random numbers, norms), for sizes that do not divide, and for
 // weights that are cut.
+#include "test/unit/frontend/Parallel.h"
 #include "frontend/tensor/Machine.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Simulated.h"
 #include "tressel/runtime/ThreadPool.h"
 
-#include <tressel/tressel.h>
-
-#include <gtest/gtest.h>
-
-#include <functional>
-
 using namespace tressel;
+using namespace tressel::test;
 
 namespace {
-
-class Parallel : public ::testing::Test {
-protected:
-  ~Parallel() override { use_machine("cpu"); }
-};
-
-using Floats = std::vector<float>;
-
-const std::vector<Device> kTwo{gpu(0), gpu(1)};
-
-struct Batch {
-  Tensor x, label;
-};
-
-/// Losses and weights of some steps on a machine.
-struct Trained {
-  Floats losses;
-  std::map<std::string, Floats> weights;
-};
-
-template <typename Net>
-Trained train(const std::string &machine, Net net, const JitOptions &options, std::span<const Batch> batches,
-              double clip = 0, const std::vector<Device> &on = {},
-              const std::function<void(const std::type_identity_t<Net> &)> &place = {}) {
-  use_machine(machine);
-  if (!on.empty())
-    net.on(on);
-  if (place)
-    place(net);
-  optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-  auto step = jit(
-      [net, opt, clip](Tensor x, Tensor label) {
-        auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
-        if (clip > 0)
-          clip_by_global_norm(grads, clip);
-        opt.update(grads);
-        return loss;
-      },
-      options);
-  Trained trained;
-  for (const Batch &batch : batches)
-    trained.losses.push_back(step(batch.x, batch.label).template item<float>());
-  for (const auto &[name, variable] : net.parameters())
-    trained.weights[name] = variable.value().template to_vector<float>();
-  for (const auto &[name, variable] : net.buffers())
-    if (variable.dtype() == f32)
-      trained.weights[name] = variable.value().template to_vector<float>();
-  return trained;
-}
-
-void expectSame(const Trained &got, const Trained &want, float tolerance = 2e-5f) {
-  ASSERT_EQ(got.losses.size(), want.losses.size());
-  for (size_t i = 0; i < want.losses.size(); ++i)
-    EXPECT_NEAR(got.losses[i], want.losses[i], tolerance * std::abs(want.losses[i])) << "step " << i;
-  ASSERT_EQ(got.weights.size(), want.weights.size());
-  for (const auto &[name, values] : want.weights) {
-    const Floats &own = got.weights.at(name);
-    ASSERT_EQ(own.size(), values.size());
-    float largest = 0, off = 0;
-    for (size_t i = 0; i < values.size(); ++i)
-      largest = std::max(largest, std::abs(values[i])), off = std::max(off, std::abs(own[i] - values[i]));
-    EXPECT_LE(off, tolerance * 10 * largest + 1e-7f) << name;
-  }
-}
-
-std::vector<Batch> batchesOf(std::initializer_list<int64_t> sizes, const Shape &image, int64_t classes) {
-  std::vector<Batch> batches;
-  uint64_t seed = 1;
-  for (int64_t n : sizes) {
-    std::vector<Size> shape{n};
-    shape.insert(shape.end(), image.begin(), image.end());
-    batches.push_back({rng::normal(Shape(std::span<const Size>(shape)), seed),
-                       randint(static_cast<int64_t>(seed + 1), 0, classes, {n})});
-    seed += 2;
-  }
-  return batches;
-}
-
-nn::Sequential perceptron() {
-  nn::Sequential net{nn::Dense(32, relu), nn::Dense(10)};
-  net.initialize({{f32, {1, 20}}}, 1);
-  return net;
-}
 
 TEST_F(Parallel, APerceptronOnOneTwoThreeAndFourAccelerators) {
   const auto batches = batchesOf({24, 24, 24, 24}, {20}, 10);
@@ -174,13 +87,6 @@ TEST_F(Parallel, BatchesOfAnySize) { // the last ones are smaller than the ranks
   const auto batches = batchesOf({13, 30, 7, 2, 1}, {20}, 10);
   expectSame(train("sim:4gpu-pcie3", perceptron(), {.shard_axis = 0}, batches),
              train("cpu", perceptron(), {}, batches));
-}
-
-nn::Sequential imageNetwork() {
-  nn::Sequential net{nn::Conv2d(8, 3), nn::BatchNorm(), nn::Dropout(0.3), nn::MaxPool2d(2), nn::Conv2d(16, 3),
-                     nn::BatchNorm(),  nn::Flatten(),   nn::Dropout(0.5), nn::Dense(10)};
-  net.initialize({{f32, {1, 3, 14, 14}}}, 1);
-  return net;
 }
 
 TEST_F(Parallel, StatisticsAndRandomNumbersAreThoseOfTheWholeBatch) {
@@ -610,111 +516,6 @@ TEST_F(Parallel, LayoutsAreCompared) {
   EXPECT_EQ(odd.layouts[*odd.best].name, "one accelerator");
   EXPECT_NE(odd.text.find("has no equal parts for 7 ranks"), std::string::npos) << odd.text;
 }
-
-nn::Sequential deepPerceptron() {
-  nn::Sequential net{nn::Dense(32, relu), nn::Dense(24, relu), nn::Dense(24, relu), nn::Dense(10)};
-  net.initialize({{f32, {1, 20}}}, 1);
-  return net;
-}
-
-TEST_F(Parallel, MicroBatchesAddUpTheirGradients) {
-  for (int n : {1, 2, 5}) {
-    SCOPED_TRACE(n);
-    const auto batches = batchesOf({20, 20, 13, 1}, {20}, 10);
-    expectSame(train("sim:2gpu-pcie3", perceptron(),
-                     {.devices = {cpu(), gpu(0)}, .pipeline = Pipeline{.micro_batches = n}}, batches),
-               train("cpu", perceptron(), {}, batches));
-  }
-}
-
-TEST_F(Parallel, MicroBatchesSeeTheWholeBatch) { // statistics, random numbers, the norm of gradients
-  const auto batches = batchesOf({16, 16, 10}, {3, 14, 14}, 10);
-  expectSame(train("sim:2gpu-pcie3", imageNetwork(),
-                   {.devices = {cpu(), gpu(0)}, .pipeline = Pipeline{.micro_batches = 4}}, batches, 0.5),
-             train("cpu", imageNetwork(), {}, batches, 0.5));
-}
-
-constexpr PipelineOrder kOrders[] = {PipelineOrder::Best, PipelineOrder::OneForwardOneBackward,
-                                     PipelineOrder::ZeroBubble, PipelineOrder::AllForwardFirst};
-
-TEST_F(Parallel, FourStages) {
-  const auto batches = batchesOf({24, 24, 22}, {20}, 10);
-  const Trained want = train("cpu", deepPerceptron(), {}, batches, 0.5);
-  for (PipelineOrder order : kOrders)
-    for (bool isThere : {false, true}) {
-      SCOPED_TRACE(std::to_string(static_cast<int>(order)) + (isThere ? ", weights on the accelerators" : ""));
-      expectSame(train("sim:4gpu-pcie3", deepPerceptron(),
-                       {.pipeline = Pipeline{.micro_batches = 6, .size = 4, .order = order}}, batches, 0.5, {},
-                       [&](const nn::Sequential &net) {
-                         for (int i = 0; i < 4; ++i)
-                           net[std::to_string(i)].stage(i, isThere ? std::vector{gpu(i)} : std::vector<Device>());
-                       }),
-                 want);
-    }
-}
-
-TEST_F(Parallel, TwoStagesOfAnAccelerator) {
-  const auto batches = batchesOf({24, 24}, {20}, 10);
-  const Trained want = train("cpu", deepPerceptron(), {}, batches);
-  for (PipelineOrder order : kOrders) {
-    SCOPED_TRACE(static_cast<int>(order));
-    expectSame(train("sim:2gpu-pcie3", deepPerceptron(),
-                     {.pipeline = Pipeline{.micro_batches = 4, .size = 2, .order = order}}, batches, 0, {},
-                     [](const nn::Sequential &net) {
-                       for (int i = 0; i < 4; ++i)
-                         net[std::to_string(i)].stage(i, {gpu(i % 2)});
-                     }),
-               want);
-  }
-}
-
-TEST_F(Parallel, StagesOfSeveralAccelerators) {
-  const auto batches = batchesOf({24, 24, 24}, {20}, 10);
-  const Trained want = train("cpu", deepPerceptron(), {}, batches, 0.5);
-  for (bool isThere : {false, true}) {
-    SCOPED_TRACE(isThere);
-    expectSame(train("sim:4gpu-pcie3", deepPerceptron(),
-                     {.mesh = {{"data", 2}}, .pipeline = Pipeline{.micro_batches = 3, .size = 2}}, batches, 0.5, {},
-                     [&](const nn::Sequential &net) {
-                       for (int i = 0; i < 4; ++i) // two layers a stage, of two accelerators
-                         net[std::to_string(i)].stage(i / 2, isThere ? std::vector{gpu(i / 2 * 2), gpu(i / 2 * 2 + 1)}
-                                                                     : std::vector<Device>());
-                     }),
-               want);
-  }
-}
-
-TEST_F(Parallel, PipelinesAreAmongTheLayouts) {
-  use_machine("sim:dgx-h100", {.computes = false});
-  nn::Sequential net{nn::Dense(2048, relu), nn::Dense(2048, relu), nn::Dense(2048, relu), nn::Dense(10)};
-  net.initialize({{f32, {1, 2048}}}, 1);
-  for (int i = 0; i < 4; ++i)
-    net[std::to_string(i)].stage(i);
-  optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-  auto step = jit([net, opt](Tensor x, Tensor label) {
-    auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
-    opt.update(grads);
-    return loss;
-  });
-  const ParallelComparison all = step.explain_parallel(8, {{f32, {8192, 2048}}, {i64, {8192}}});
-  std::map<std::string, ParallelLayout> named;
-  for (const ParallelLayout &layout : all.layouts)
-    named[layout.name] = layout;
-  const ParallelLayout &two = named.at("data = 4, pipeline of 2, micro-batches = 8"),
-                       &four = named.at("data = 2, pipeline of 4, micro-batches = 16");
-  EXPECT_EQ(two.error + four.error, "") << all.text;
-  ASSERT_TRUE(four.pipeline);
-  EXPECT_EQ(four.pipeline->size, 4);
-  EXPECT_EQ(four.mesh[0].size, 2);
-  EXPECT_GT(four.step_seconds, 0);
-  EXPECT_LT(four.step_seconds, named.at("one accelerator").step_seconds);
-  EXPECT_LT(four.rank_bytes, named.at("data = 8").rank_bytes); // a part of the weights
-  EXPECT_NE(all.text.find("a pipeline has one for all"), std::string::npos) << all.text;
-
-  const ParallelComparison odd = step.explain_parallel(8, {{f32, {8190, 2048}}, {i64, {8190}}});
-  EXPECT_NE(odd.text.find("has no equal parts for 8 micro-batches"), std::string::npos) << odd.text;
-}
-
 TEST_F(Parallel, ADeviceIsLostWithinAStep) { // and training goes on from the last checkpoint
   const auto batches = batchesOf({24, 24, 24}, {20}, 10);
   for (bool isPipeline : {false, true}) {
@@ -763,84 +564,6 @@ TEST_F(Parallel, ADeviceIsLostWithinAStep) { // and training goes on from the la
       EXPECT_EQ(lossOf(batches[1]), want);
     }
   }
-}
-
-// Eight parts of a batch, however many accelerators have them.
-TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
-  const auto batches = batchesOf({16, 16}, {3, 14, 14}, 10);
-  std::optional<Trained> want;
-  for (int n : {1, 2, 4, 8}) {
-    SCOPED_TRACE(n);
-    const Trained got = train(
-        "sim:dgx-h100", imageNetwork(),
-        {.mesh = {{"data", n}}, .pipeline = Pipeline{.micro_batches = 8 / n}, .deterministic = true}, batches, 0.5);
-    if (!want) {
-      want = got;
-      expectSame(got, train("cpu", imageNetwork(), {}, batches, 0.5));
-    }
-    EXPECT_EQ(got.losses, want->losses);
-    EXPECT_EQ(got.weights, want->weights);
-  }
-}
-
-TEST_F(Parallel, StagesMeanNothingWithoutAPipeline) {
-  const auto batches = batchesOf({24, 24}, {20}, 10);
-  const Trained want = train("cpu", deepPerceptron(), {}, batches);
-  for (const char *machine : {"sim:2gpu-pcie3", "cpu"}) {
-    const nn::Sequential net = deepPerceptron();
-    net["1"].stage(1);
-    expectSame(
-        train(machine, net, {.shard_axis = machine == std::string("cpu") ? std::nullopt : std::optional(0)}, batches),
-        want);
-  }
-}
-
-TEST_F(Parallel, PipelinesThatCannotBe) {
-  use_machine("sim:2gpu-pcie3");
-  const Tensor x = zeros({4, 20}), y = zeros({4}, i64);
-  auto messageOf = [&](const JitOptions &options) -> std::string {
-    try {
-      jit([](Tensor a) { return relu(a); }, options)(x);
-    } catch (const Error &e) {
-      return e.what();
-    }
-    return "";
-  };
-  EXPECT_NE(messageOf({.pipeline = Pipeline{.size = 3}}).find("a mesh of 3 accelerators (3 in a row), and there are 2"),
-            std::string::npos);
-  EXPECT_NE(messageOf({.mesh = {{"data", 2}}, .pipeline = Pipeline{.size = 2}}).find("a mesh of 4 accelerators"),
-            std::string::npos);
-  EXPECT_NE(messageOf({.pipeline = Pipeline{.micro_batches = 0}}).find("both are at least 1"), std::string::npos);
-  EXPECT_NE(messageOf({.mesh = {{"micro", 2}}, .pipeline = Pipeline{}}).find("give it another name"),
-            std::string::npos);
-  EXPECT_NE(messageOf({.shard_axis = 2, .pipeline = Pipeline{.micro_batches = 2}})
-                .find("along dimension 2, which no argument has"),
-            std::string::npos);
-  EXPECT_THROW(with_stage(-1, [] {}), Error);
-  EXPECT_THROW(deepPerceptron()["0"].stage(-1), Error);
-}
-
-TEST_F(Parallel, OneForwardOneBackwardKeepsLess) {
-  use_machine("sim:4gpu-pcie3", {.computes = false});
-  nn::Sequential net{nn::Dense(512, relu), nn::Dense(512, relu), nn::Dense(512, relu), nn::Dense(10)};
-  net.initialize({{f32, {1, 512}}}, 1);
-  for (int i = 0; i < 4; ++i)
-    net[std::to_string(i)].stage(i, {gpu(i)});
-  auto peak = [&](PipelineOrder order) {
-    optim::SGD opt(net.parameters(), {.lr = 0.1});
-    auto step = jit(
-        [net, opt](Tensor x, Tensor label) {
-          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
-          opt.update(grads);
-          return loss;
-        },
-        {.pipeline = Pipeline{.micro_batches = 16, .size = 4, .order = order}});
-    step(zeros({16 * 256, 512}), zeros({16 * 256}, i64)).wait();
-    if (std::getenv("SHOW"))
-      std::cout << step.explain() << step.explain().drawing;
-    return step.explain().peak_bytes;
-  };
-  EXPECT_LT(2 * peak(PipelineOrder::OneForwardOneBackward), peak(PipelineOrder::AllForwardFirst));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // parts of its terms, by the interpreter, on calls made up at random.
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
+#include "ir/op/Infer.h"
 #include "ir/op/ShardingRule.h"
 #include "test/support/RandomOps.h"
 
@@ -91,7 +92,7 @@ TEST_P(Sharding, PartsOfOperandsMakePartsOfResults) {
     for (size_t f = 0; f < rule.factors.size(); ++f) {
       const ShardingRule::Factor &factor = rule.factors[f];
       const bool reduces = factor.combine != Combine::None;
-      if (factor.isWhole || factor.size.number() < 2 * rule.leastPart || (reduces && info.isMean))
+      if (factor.isWhole || factor.size.number() < 2 * rule.leastPart || (reduces && info.isMean) || factor.fromParts)
         continue;
       ASSERT_TRUE(!reduces || combiner(factor.combine));
       std::vector<HostTensor> parts[2];
@@ -144,6 +145,59 @@ TEST_P(Sharding, PartsOfOperandsMakePartsOfResults) {
     EXPECT_GT(compared, 0);
   if (info.family == Family::Contraction && !info.decompose)
     EXPECT_GT(combined, 0);
+}
+
+/// The op of each of some equal parts along dimension 0, and what its record makes of them.
+std::vector<HostTensor> fromParts(const OpInfo &info, const HostTensor &x, Attrs attrs, int64_t parts) {
+  attrs[static_cast<size_t>(info.attrIndex("keepdims"))] = false;
+  const int64_t rows = x.type.shape.extent(0) / parts;
+  std::vector<std::vector<HostTensor>> stacks(static_cast<size_t>(info.numResults)); // rows of one each
+  for (int64_t i = 0; i < parts; ++i) {
+    const interp::Evaluation part = interp::run(info, std::vector{partOf(x, 0, i * rows, rows)}, attrs);
+    EXPECT_TRUE(part) << part.error;
+    for (size_t r = 0; r < stacks.size(); ++r)
+      stacks[r].push_back(runOne("expand_dims", {part.outputs.at(r)}, {int64_t(0)}));
+  }
+  interp::EvaluatingEmitter emitter;
+  std::vector<Emitter::Ref> in;
+  for (const std::vector<HostTensor> &stack : stacks)
+    in.push_back(emitter.add(runOne("concat", stack, {int64_t(0)})));
+  std::vector<HostTensor> results;
+  for (Emitter::Ref ref : info.fromParts(info, emitter, in, attrs))
+    results.push_back(emitter.valueOf(ref));
+  return results;
+}
+
+TEST(ShardingFromParts, PartsOfEqualSizesMakeTheWhole) {
+  int compared = 0;
+  test::Random random(7);
+  for (const OpInfo *info : allOps()) {
+    if (!info->fromParts)
+      continue;
+    ASSERT_GE(info->attrIndex("axis"), 0) << info->name;
+    ASSERT_GE(info->attrIndex("keepdims"), 0) << info->name;
+    Attrs attrs;
+    ASSERT_EQ(completeAttrs(*info, attrs), "");
+    attrs[static_cast<size_t>(info->attrIndex("axis"))] = Ints{0, 2};
+    for (double offset : {0.0, 1000.0}) // far from 0 what a square loses would show
+      for (int64_t parts : {2, 3, 12}) {
+        HostTensor x = HostTensor::allocate({f32, Shape{12, 3, 5}});
+        for (int64_t i = 0; i < x.type.shape.numElements(); ++i)
+          x.as<float>()[i] = static_cast<float>(offset + 4 * random.unit() - 2);
+        const ShardingRule rule =
+            shardingOf(*info, std::vector{x.type}, inferTypes(*info, std::vector{x.type}, attrs).types, attrs);
+        ASSERT_TRUE(rule.factors[static_cast<size_t>(rule.operands[0][0].front())].fromParts);
+        const interp::Evaluation whole = interp::run(*info, std::vector{x}, attrs);
+        ASSERT_TRUE(whole) << whole.error;
+        const std::vector<HostTensor> made = fromParts(*info, x, attrs, parts);
+        ASSERT_EQ(made.size(), whole.outputs.size());
+        for (size_t r = 0; r < made.size(); ++r)
+          EXPECT_EQ(interp::compare(made[r], whole.outputs[r], interp::looseTolerance(f32)), "")
+              << info->name << ", result " << r << " of " << parts << " parts";
+        ++compared;
+      }
+  }
+  EXPECT_GE(compared, 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Sharding, testing::ValuesIn(allOps().begin(), allOps().end()),

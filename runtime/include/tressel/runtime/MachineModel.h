@@ -167,6 +167,9 @@ std::string toJson(const MachineModel &machine);
 /// "dgx-h100:16x4" is 16 hosts of 4.
 std::vector<std::string> machinePresets();
 MachineModel machinePreset(std::string_view name);
+/// What a message can name where a machine has too few accelerators: "sim:dgx-h100:64", of at least so many. Empty
+/// where no preset has so many.
+std::string presetOfAtLeast(int64_t accelerators);
 /// A server with one typical card of an architecture ("sm_90": an H100). Throws InputError for others, listing these.
 MachineModel machineOfArchitecture(std::string_view architecture);
 /// The architecture of a preset's accelerators; empty where code is not generated for them, or for other names.

@@ -1,0 +1,222 @@
+#include "passes/shard/Reductions.h"
+
+#include "passes/shard/Parts.h"
+
+#include "ir/graph/BuilderEmitter.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "ir/op/Infer.h"
+#include "tressel/runtime/Dim.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+namespace {
+using Axes = SmallVector<unsigned, 2>;
+
+class FromParts {
+public:
+  FromParts(Operation *op, const op::OpInfo &info, const graph::Mesh &mesh)
+      : op(op), info(info), mesh(mesh), attrs(graph::attrsOf(op, info)), b(op), x(graph::fromMlir(op->getOperand(0).getType())) {
+    for (int d = 0; d < x.rank(); ++d)
+      cuts.emplace_back();
+  }
+
+  /// Finds which reduced dimensions are cut. False if none is, or ranks cannot exchange their parts so.
+  bool find(Propagation &propagation) {
+    const op::ShardingRule *rule = propagation.ruleOf(op);
+    if (!rule)
+      return false;
+    const Cut cut = propagation.cutOf(op);
+    bool isCut = false;
+    for (int d = 0; d < x.rank(); ++d) {
+      const std::vector<int> &factors = rule->operands[0][static_cast<size_t>(d)];
+      if (factors.empty() || !rule->factors[static_cast<size_t>(factors.front())].fromParts)
+        continue;
+      const Axes &axes = cut.axes[static_cast<size_t>(factors.front())];
+      const int64_t parts = mesh.numAlong(axes);
+      if (parts == 1)
+        continue;
+      // One accelerator has micro-batches one after the other: the first could go on only when the last has come.
+      if (factors.size() > 1 || !dim::divideExactly(x.shape[d], parts) ||
+          llvm::any_of(axes, [&](unsigned axis) { return mesh.liesInTime(axis); }))
+        return false;
+      cuts[static_cast<size_t>(d)] = axes;
+      isCut = true;
+    }
+    kept = propagation.of(op->getResult(0));
+    return isCut;
+  }
+
+  void replace() {
+    // Each cut dimension in two: the part's number, which stays, and what the part has, which is reduced.
+    const uint32_t reduced = *op::normalizeAxes(op::maybeInts(attr("axis")), x.rank());
+    const bool keepdims = std::get<bool>(attr("keepdims"));
+    op::Sizes split;
+    op::Ints axes, numbers, others; // of `split`; of what the parts' results have
+    Size parts = 1;
+    graph::Sharding stacked = graph::Sharding::whole(2);
+    int64_t at = 0;
+    for (int d = 0; d < x.rank(); ++d) {
+      const int64_t n = mesh.numAlong(cuts[static_cast<size_t>(d)]);
+      if (n > 1) {
+        split.push_back(n);
+        numbers.push_back(at++);
+        parts *= n;
+      }
+      if (reduced >> d & 1)
+        axes.push_back(static_cast<int64_t>(split.size()));
+      else
+        others.push_back(at++);
+      split.push_back(*dim::divideExactly(x.shape[d], n));
+    }
+    for (size_t d = 0; d < kept.dims.size(); ++d)
+      if (!keepdims || !(reduced >> d & 1))
+        stacked.dims.push_back(kept.dims[d]);
+    op::Attrs ofPart = attrs;
+    ofPart[static_cast<size_t>(info.attrIndex("axis"))] = axes;
+    ofPart[static_cast<size_t>(info.attrIndex("keepdims"))] = false;
+    Operation *onPart = graph::createOp(b, op->getLoc(), info, make("reshape", op->getOperand(0), {split}), ofPart);
+    graph::copyAnnotations(op, onPart);
+    SmallVector<Value> own = decomposed(onPart);
+
+    // One exchange for all results: they are stacked along dimension 1, behind the number of the part.
+    op::Ints order = numbers;
+    order.insert(order.end(), others.begin(), others.end());
+    op::Sizes shape{parts};
+    for (int64_t d : others)
+      shape.push_back(graph::fromMlir(own[0].getType()).shape[static_cast<int>(d)]);
+    op::Sizes row = shape;
+    row.insert(row.begin() + 1, 1);
+    for (Value &value : own)
+      value = make("reshape", llvm::is_sorted(order) ? value : make("transpose", value, {order}), {row});
+    Value all = own.size() == 1 ? own.front() : make("concat", own, {int64_t(1)});
+    all = make("shard", all, {stacked.str(mesh)});
+    std::vector<op::Emitter::Ref> inputs;
+    for (size_t i = 0; i < own.size(); ++i) {
+      op::Sizes starts(row.size(), 0), limits = row;
+      starts[1] = static_cast<int64_t>(i), limits[1] = static_cast<int64_t>(i) + 1;
+      const Value each = own.size() == 1 ? all : make("slice", all, {starts, limits});
+      inputs.push_back(make("reshape", each, {shape}).getAsOpaquePointer());
+    }
+
+    Operation *before = op->getPrevNode();
+    graph::BuilderEmitter emitter(b, op->getLoc());
+    const std::vector<op::Emitter::Ref> results = info.fromParts(info, emitter, inputs, attrs);
+    for (Operation *made = before->getNextNode(); made != op; made = made->getNextNode())
+      graph::copyAnnotations(op, made);
+    for (auto [result, ref] : llvm::zip_equal(op->getResults(), results)) {
+      const Shape whole = graph::fromMlir(result.getType()).shape;
+      Value value = graph::BuilderEmitter::value(ref);
+      if (value.getType() != result.getType())
+        value = make("reshape", value, {op::Sizes(whole.begin(), whole.end())});
+      result.replaceAllUsesWith(value);
+    }
+    op->erase();
+  }
+
+  /// Its results, written in other ops. It is gone then.
+  static SmallVector<Value> decomposed(Operation *op) {
+    OpBuilder b(op);
+    Operation *before = op->getPrevNode();
+    SmallVector<Value> results = graph::buildDecomposition(b, op);
+    for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op; made = made->getNextNode())
+      graph::copyAnnotations(op, made);
+    op->replaceAllUsesWith(results);
+    op->erase();
+    return results;
+  }
+
+private:
+  const op::Attr &attr(std::string_view name) const { return attrs[static_cast<size_t>(info.attrIndex(name))]; }
+  Value make(StringRef name, ValueRange operands, const op::Attrs &with) {
+    Operation *made = graph::createOp(b, op->getLoc(), *op::findOp(std::string_view(name)), operands, with);
+    graph::copyAnnotations(op, made);
+    return made->getResult(0);
+  }
+
+  Operation *op;
+  const op::OpInfo &info;
+  const graph::Mesh &mesh;
+  op::Attrs attrs;
+  OpBuilder b;
+  TensorType x;
+  SmallVector<Axes> cuts; ///< per dimension of the operand; empty where it is not reduced, or whole
+  graph::Sharding kept;   ///< of the results
+};
+} // namespace
+
+bool reduceFromParts(func::FuncOp main, const graph::Mesh &mesh, Propagation *propagation, Decisions *decisions) {
+  bool any = false;
+  for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
+    const op::OpInfo *info = graph::infoOf(&op);
+    if (!info || !info->fromParts)
+      continue;
+    any = true;
+    FromParts rewrite(&op, *info, mesh);
+    // The same bits for any number of accelerators: as one accelerator combines the terms of its micro-batches.
+    if (propagation && !graph::isDeterministic(main) && rewrite.find(*propagation)) {
+      if (decisions) {
+        const graph::FileLine line = graph::fileLineOf(op.getLoc());
+        decisions->push_back({"shard",
+                              {info->name, line.file, static_cast<uint32_t>(line.line)},
+                              "of each part on its rank, then of the parts: one exchange"});
+      }
+      propagation->forget(&op);
+      rewrite.replace();
+    } else {
+      if (propagation)
+        propagation->forget(&op);
+      FromParts::decomposed(&op);
+    }
+  }
+  return any;
+}
+
+void splitMeans(func::FuncOp main, Propagation &propagation) {
+  for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
+    const op::OpInfo *info = graph::infoOf(&op);
+    const op::ShardingRule *rule =
+        info && info->isMean && info->family == op::Family::Reduction ? propagation.ruleOf(&op) : nullptr;
+    if (!rule)
+      continue;
+    const Cut cut = propagation.cutOf(&op);
+    Size count = 1;
+    bool isCut = false;
+    for (auto [factor, axes] : llvm::zip_equal(rule->factors, cut.axes))
+      if (factor.combine != op::Combine::None) {
+        count *= factor.size;
+        isCut |= !axes.empty();
+      }
+    if (!isCut)
+      continue;
+    OpBuilder b(&op);
+    const DType type = graph::fromMlir(op.getResult(0).getType()).dtype, wide = op::accumulatorType(type);
+    auto make = [&](StringRef name, ValueRange operands, const op::Attrs &attrs) {
+      Operation *made = graph::createOp(b, op.getLoc(), *op::findOp(std::string_view(name)), operands, attrs);
+      graph::copyAnnotations(&op, made);
+      return made->getResult(0);
+    };
+    auto as = [&](Value value, DType to) {
+      if (graph::fromMlir(value.getType()).dtype == to)
+        return value;
+      Value converted = make("cast", value, {to});
+      propagation.copy(value, converted);
+      return converted;
+    };
+    auto lies = [&](Value value) { // as the mean
+      propagation.copy(op.getResult(0), value);
+      return value;
+    };
+    const Value sum = lies(make("sum", as(op.getOperand(0), wide), graph::attrsOf(&op, *info)));
+    Value n = count.isNumber() ? make("full", {}, {op::Sizes(), static_cast<double>(count.number()), wide})
+                               : make("dim_size", {}, {count, wide});
+    const Value mean = as(lies(make("div", {sum, n}, {})), type);
+    op.getResult(0).replaceAllUsesWith(lies(mean));
+    propagation.forget(&op);
+    op.erase();
+  }
+}
+
+} // namespace tressel::passes
