@@ -20,6 +20,7 @@
 #include "ir/op/Num.h"
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
+#include "passes/cluster/Traffic.h"
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
@@ -270,6 +271,8 @@ private:
         ++report.numLibraryKernels;
       if (isInImage(kernel) || kernel.getRootOps())
         sources.push_back(makeKernelSource(kernel, target));
+      if (isInImage(kernel))
+        readAgain[sources.back().signature.symbol] = passes::bytesReadAgain(kernel.getBody().front());
     }
     if (options.emit == "ptx" && gpuKernels.empty())
       throw Error({.message = "no kernel of the program runs on a GPU, so there is no PTX",
@@ -372,11 +375,12 @@ private:
         desc.range = desc.flops = desc.bytes = 0, desc.grain = 1;
         for (const ScheduledPart &part : s.parts)
           desc.range += part.units(), desc.flops += flopsOf(part.plan, part.schedule), desc.bytes += part.plan.bytes();
+        desc.bytes += readAgain[desc.symbol];
         continue;
       }
       desc.floats = s.plan.floats();
       desc.range = s.schedule.range, desc.grain = s.schedule.grain;
-      desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();
+      desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes() + readAgain[desc.symbol];
     }
   }
   /// By kernel.
@@ -397,6 +401,7 @@ private:
   const Dump dump;
   std::chrono::steady_clock::time_point started;
   std::vector<KernelSource> sources;
+  std::map<std::string, int64_t> readAgain; ///< bytes, by symbol (bytesReadAgain)
   std::vector<cuda::Kernel> gpuKernels;
   std::map<std::string, std::string> gpuLibraries; ///< calls that some of them stand in for
   KernelCode code;

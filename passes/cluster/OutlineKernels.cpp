@@ -1,5 +1,6 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
+#include "passes/cluster/Traffic.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
@@ -112,6 +113,7 @@ private:
       return kernel;
     }
     auto cluster = cast<graph::ClusterOp>(op);
+    bytes += bytesReadAgain(cluster.getBody().front());
     for (Operation &inner : cluster.getBody().front())
       flops += flopsOf(&inner);
     graph::KernelOp kernel = create(describe(cluster), cluster.getProvider(), cluster.getTarget(), cluster.getParams());

@@ -1,5 +1,6 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
+#include "passes/cluster/Traffic.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
@@ -140,6 +141,7 @@ private:
         }
       for (Value result : results)
         bytes += bytesOf(result.getType());
+      bytes += bytesReadAgain(own);
       for (Operation &op : own)
         flops += flopsOf(&op);
       own.eraseArguments(unused);

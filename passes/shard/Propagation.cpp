@@ -45,6 +45,8 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
   // What has fewer elements than there are ranks stays whole, and so does an open size that the ranks do not divide.
   const Shape shape = graph::fromMlir(value.getType()).shape;
   for (auto [d, axes] : llvm::enumerate(parsed.sharding.dims)) {
+    // Along one rank nothing is cut: an exchange with none would only part what can be one kernel.
+    llvm::erase_if(axes, [&](unsigned axis) { return mesh.sizeOf(axis) == 1 && !mesh.liesInTime(axis); });
     const Size size = shape[static_cast<int>(d)];
     const int64_t ranks = mesh.numAlong(axes);
     if (ofOneRank && !dim::divideExactly(size, ranks)) {
