@@ -154,7 +154,7 @@ struct OpInfo {
   /// Composite: the results, written in other ops. Null for primitives.
   std::vector<Emitter::Ref> (*decompose)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
   /// Composite reductions, with attributes `axis` and `keepdims`: the results, from what the op makes (without keepdims) of
-  /// parts of equal sizes, result by result stacked along a new first dimension. Null where more of the parts is needed.
+  /// parts of equal sizes, result by result stacked along a new last dimension. Null where more of the parts is needed.
   std::vector<Emitter::Ref> (*fromParts)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
   /// The reverse rule (Gradient.h): the operands' cotangents, null where one is zero or not wanted. Null for composites
   /// that are differentiated through their decomposition, and for ops that have no gradient.

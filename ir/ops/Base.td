@@ -52,7 +52,7 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string combine = "None"; // reductions: op::Combine
   bit isMean = 0;          // the combined value is divided by the number of elements
   // Composite, of one operand, with the attributes axis and keepdims: the results, over expressions `part(i)`, result i of parts of equal
-  // sizes, stacked along a new first dimension. Devices that have a part of what is reduced then exchange these alone, once. Neither
+  // sizes, stacked along a new last dimension. Devices that have a part of what is reduced then exchange these alone, once. Neither
   // this nor the decomposition may hold composites.
   code fromParts = "";
 

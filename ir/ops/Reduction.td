@@ -99,8 +99,8 @@ def MomentsOp : ReductionComposite<"moments"> {
   }];
   // Of Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979, for any number of parts.
   let fromParts = [{
-    const Expr means = wide(part(0)), m = mean(means, Ints{0}, true);
-    const Expr variance = mean(wide(part(1)) + square(means - m), Ints{0}, false);
+    const Expr means = wide(part(0)), m = mean(means, Ints{-1}, true);
+    const Expr variance = mean(wide(part(1)) + square(means - m), Ints{-1}, false);
     return {cast(reshape(m, variance.sizes()), part(0).dtype()), cast(variance, part(1).dtype())};
   }];
   let numpy = "(np.mean(x, axis=axis, keepdims=keepdims), np.var(x, axis=axis, keepdims=keepdims))";

@@ -81,14 +81,15 @@ public:
     graph::copyAnnotations(op, onPart);
     SmallVector<Value> own = decomposed(onPart);
 
-    // One exchange for all results: they are stacked along dimension 1, behind the number of the part.
-    op::Ints order = numbers;
+    // One exchange for all results, which are stacked along dimension 1, behind the number of the part: members' bytes
+    // lie behind each other. Kernels then read the numbers as the last dimension.
+    op::Ints order = numbers, last;
     order.insert(order.end(), others.begin(), others.end());
-    op::Sizes shape{parts};
+    op::Sizes row{parts, 1};
     for (int64_t d : others)
-      shape.push_back(graph::fromMlir(own[0].getType()).shape[static_cast<int>(d)]);
-    op::Sizes row = shape;
-    row.insert(row.begin() + 1, 1);
+      row.push_back(graph::fromMlir(own[0].getType()).shape[static_cast<int>(d)]);
+    for (size_t d = 1; d <= row.size(); ++d)
+      last.push_back(static_cast<int64_t>(d % row.size()));
     for (Value &value : own)
       value = make("reshape", llvm::is_sorted(order) ? value : make("transpose", value, {order}), {row});
     Value all = own.size() == 1 ? own.front() : make("concat", own, {int64_t(1)});
@@ -98,7 +99,7 @@ public:
       op::Sizes starts(row.size(), 0), limits = row;
       starts[1] = static_cast<int64_t>(i), limits[1] = static_cast<int64_t>(i) + 1;
       const Value each = own.size() == 1 ? all : make("slice", all, {starts, limits});
-      inputs.push_back(make("reshape", each, {shape}).getAsOpaquePointer());
+      inputs.push_back(make("transpose", each, {last}).getAsOpaquePointer());
     }
 
     Operation *before = op->getPrevNode();

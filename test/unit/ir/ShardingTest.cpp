@@ -156,12 +156,12 @@ std::vector<HostTensor> fromParts(const OpInfo &info, const HostTensor &x, Attrs
     const interp::Evaluation part = interp::run(info, std::vector{partOf(x, 0, i * rows, rows)}, attrs);
     EXPECT_TRUE(part) << part.error;
     for (size_t r = 0; r < stacks.size(); ++r)
-      stacks[r].push_back(runOne("expand_dims", {part.outputs.at(r)}, {int64_t(0)}));
+      stacks[r].push_back(runOne("expand_dims", {part.outputs.at(r)}, {int64_t(-1)}));
   }
   interp::EvaluatingEmitter emitter;
   std::vector<Emitter::Ref> in;
   for (const std::vector<HostTensor> &stack : stacks)
-    in.push_back(emitter.add(runOne("concat", stack, {int64_t(0)})));
+    in.push_back(emitter.add(runOne("concat", stack, {int64_t(-1)})));
   std::vector<HostTensor> results;
   for (Emitter::Ref ref : info.fromParts(info, emitter, in, attrs))
     results.push_back(emitter.valueOf(ref));
