@@ -48,3 +48,37 @@ func.func @main(%x: tensor<4x4xf32> {tressel.name = "x"}, %w: tensor<4x4xf32> {t
   }
   return %0 : tensor<4x4xf32>
 }
+
+// -----
+
+// A row that a compute unit keeps is read once, and written: 2 * 2 * 4096 * 4 bytes.
+// CHECK: tressel.kernel @mean_sub_square_mean_mul_0{{.*}} attributes {bytes = 65536 : i64,
+func.func @main(%x: tensor<2x4096xf32> {tressel.name = "x"}) -> (tensor<2x4096xf32> {tressel.name = "y"}) {
+  %y = tressel.cluster(%x) {provider = "generated"} : (tensor<2x4096xf32>) -> tensor<2x4096xf32> {
+  ^bb0(%a: tensor<2x4096xf32>):
+    %1 = tressel.mean %a {axis = array<i64: 1>, keepdims = true} : (tensor<2x4096xf32>) -> tensor<2x1xf32>
+    %2 = tressel.sub %a, %1 : (tensor<2x4096xf32>, tensor<2x1xf32>) -> tensor<2x4096xf32>
+    %3 = tressel.square %2 : (tensor<2x4096xf32>) -> tensor<2x4096xf32>
+    %4 = tressel.mean %3 {axis = array<i64: 1>, keepdims = true} : (tensor<2x4096xf32>) -> tensor<2x1xf32>
+    %5 = tressel.mul %2, %4 : (tensor<2x4096xf32>, tensor<2x1xf32>) -> tensor<2x4096xf32>
+    tressel.yield %5 : tensor<2x4096xf32>
+  }
+  return %y : tensor<2x4096xf32>
+}
+
+// -----
+
+// One of 4 MB is read for the mean, for the variance, and for what is made of both: 4 * 2 * 1048576 * 4 bytes.
+// CHECK: tressel.kernel @mean_sub_square_mean_mul_0{{.*}} attributes {bytes = 33554432 : i64,
+func.func @main(%x: tensor<2x1048576xf32> {tressel.name = "x"}) -> (tensor<2x1048576xf32> {tressel.name = "y"}) {
+  %y = tressel.cluster(%x) {provider = "generated"} : (tensor<2x1048576xf32>) -> tensor<2x1048576xf32> {
+  ^bb0(%a: tensor<2x1048576xf32>):
+    %1 = tressel.mean %a {axis = array<i64: 1>, keepdims = true} : (tensor<2x1048576xf32>) -> tensor<2x1xf32>
+    %2 = tressel.sub %a, %1 : (tensor<2x1048576xf32>, tensor<2x1xf32>) -> tensor<2x1048576xf32>
+    %3 = tressel.square %2 : (tensor<2x1048576xf32>) -> tensor<2x1048576xf32>
+    %4 = tressel.mean %3 {axis = array<i64: 1>, keepdims = true} : (tensor<2x1048576xf32>) -> tensor<2x1xf32>
+    %5 = tressel.mul %2, %4 : (tensor<2x1048576xf32>, tensor<2x1xf32>) -> tensor<2x1048576xf32>
+    tressel.yield %5 : tensor<2x1048576xf32>
+  }
+  return %y : tensor<2x1048576xf32>
+}

@@ -137,7 +137,7 @@ struct KernelDesc {
   Size grain = 1;        ///< smallest number of units worth a task
   Size scratchBytes;
   Size flops; ///< of the whole range, for the cost model and timelines
-  Size bytes; ///< read and written over the whole range, each operand once
+  Size bytes; ///< read and written over the whole range; again what is read again because no compute unit keeps it
   /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops`
   /// count then.
   std::vector<KernelCost> costs;
