@@ -1,10 +1,10 @@
 #include "passes/place/MachineCosts.h"
+#include "passes/shard/Parts.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
 #include "ir/graph/Structure.h"
-#include "tressel/runtime/CollectivePlan.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/KernelHistory.h"
 
@@ -128,11 +128,7 @@ double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
                     : isa<graph::ReduceScatterOp>(op) ? runtime::CollectiveKind::ReduceScatter
                                                       : runtime::CollectiveKind::AllReduce;
   const Value whole = kind == runtime::CollectiveKind::ReduceScatter ? op->getOperand(0) : op->getResult(0);
-  SmallVector<int64_t> sizes;
-  for (size_t axis = 0; axis < mesh->axes.size(); ++axis)
-    sizes.push_back(mesh->sizeOf(static_cast<unsigned>(axis)));
-  const SmallVector<uint32_t> along(axes->begin(), axes->end());
-  const auto group = runtime::groupOfRanks(machine, sizes, along, all[device]->device, 1);
+  const auto group = groupAlong(*axes, *mesh, machine, all[device]->device);
   return group ? runtime::planCollective(kind, *group, bytesOf(whole.getType())).seconds : 0;
 }
 

@@ -90,23 +90,25 @@ private:
       auto touch = [&](Value buffer, bool writes) {
         sched::BufferRange range = sched::rangeOf(buffer);
         Operation *space = range.base;
-        Size slot;
+        Size slot, whole = kDynamic; // of the place
         if (auto place = dyn_cast<sched::BufferOp>(space)) {
           // Without a place, a buffer shares its bytes with no other.
           if (place.getOffset()) {
             slot = *place.getOffset();
+            whole = dim::alignUp(sched::bytesOf(sched::typeOf(place.getBuffer())), 64);
             space = place.getArena().getDefiningOp();
           }
         }
         // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when
-        // they begin together (PlanMemory). So bytes whose ends are not known are all of their place, unless what they
-        // are rounded up to is known.
-        const bool placed = slot.isNumber(), known = placed && range.bytes.isNumber();
+        // they begin together (PlanMemory). So bytes whose ends are not known are all of their place, which ends before
+        // the next one where its offset is a number.
+        const bool placed = slot.isNumber(), known = placed && range.bytes.isNumber() && range.offset.isNumber();
         const int64_t begin = placed ? (slot + (known ? range.offset : Size())).number() : 0;
-        const Size whole = placed ? dim::alignUp(range.offset + range.bytes, 64) : kDynamic;
-        const int64_t end = known              ? begin + range.bytes.number()
-                            : whole.isNumber() ? (slot + whole).number()
-                                               : std::numeric_limits<int64_t>::max();
+        const int64_t most =
+            placed ? std::min(dim::bounds(range.offset + range.bytes).hi, dim::bounds(whole).hi) : dim::kUnbounded;
+        const int64_t end = known                    ? begin + range.bytes.number()
+                            : most < dim::kUnbounded ? begin + most
+                                                     : std::numeric_limits<int64_t>::max();
         memory[{space, placed ? 0 : slot.bits()}].forEach(begin, end, [&](Touched &piece) {
           conflict(piece.writer, writes ? kWar : kData);
           if (!writes) {

@@ -72,7 +72,7 @@ private:
       if (llvm::any_of(op.getUsers(),
                        [&](Operation *user) { return graph::isCollective(user) || leads.contains(user); }))
         leads.insert(&op);
-    const int64_t mostBytes = bytesOfBucket(block, leads);
+    const int64_t mostBytes = bytesOfBucket(block, leads, mesh);
     constexpr int64_t kLittle = 64 * 1024;
     SmallVector<Bucket> buckets;
     for (Operation &op : block) {
@@ -102,17 +102,18 @@ private:
       join(bucket, mesh);
   }
 
-  /// The last bucket hides behind nothing: of little in all, some four, as long as each takes much longer than a
-  /// latency.
-  int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads) const {
-    constexpr int64_t kBuckets = 4, kAll = int64_t(1) << 62;
+  /// The last bucket hides behind nothing, and what is more urgent waits for the one under way: of little in all, some
+  /// sixteen, as long as each takes much longer than its latencies.
+  int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads, const graph::Mesh &mesh) const {
+    constexpr int64_t kBuckets = 16, kAll = int64_t(1) << 62;
     if (bucketBytes >= kAll)
       return bucketBytes;
     constexpr double kLatencies = 16;
     int64_t all = 0;
+    graph::AllReduceOp any;
     for (auto reduce : block.getOps<graph::AllReduceOp>())
       if (!leads.contains(reduce))
-        all += bytesOf(reduce.getValue().getType());
+        all += bytesOf(reduce.getValue().getType()), any = reduce;
     const std::vector<runtime::DeviceRef> ranks = acceleratorsOf(machine, devices);
     int64_t least = 0;
     if (machine && ranks.size() > 1) {
@@ -124,6 +125,16 @@ private:
           break;
         }
     }
+    if (machine && any && !ranks.empty() && any->getParentOfType<func::FuncOp>()->hasAttr(graph::kRankProgramAttr))
+      if (FailureOr<SmallVector<unsigned>> axes = graph::axesOf(any, any.getOver(), mesh); succeeded(axes))
+        if (const auto group = groupAlong(*axes, mesh, *machine, ranks.front())) {
+          auto seconds = [&](int64_t bytes) {
+            return runtime::planCollective(runtime::CollectiveKind::AllReduce, *group, bytes).seconds;
+          };
+          constexpr int64_t kMuch = int64_t(1) << 30;
+          const double latencies = seconds(1);
+          least = std::max(least, static_cast<int64_t>(kLatencies * latencies * kMuch / (seconds(kMuch) - latencies)));
+        }
     return std::min<int64_t>(bucketBytes, std::max(least, all / kBuckets));
   }
 

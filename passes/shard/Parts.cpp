@@ -134,6 +134,15 @@ SmallVector<Value> PartBuilder::exchange(ValueRange blocks, ArrayRef<unsigned> a
   return own;
 }
 
+std::optional<runtime::CollectiveGroup> groupAlong(ArrayRef<unsigned> axes, const graph::Mesh &mesh,
+                                                   const runtime::MachineModel &machine, runtime::DeviceRef device) {
+  SmallVector<int64_t> sizes;
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    sizes.push_back(mesh.sizeOf(static_cast<unsigned>(axis)));
+  const SmallVector<uint32_t> along(axes.begin(), axes.end());
+  return runtime::groupOfRanks(machine, sizes, along, device, 1);
+}
+
 void eraseUnused(Block &block) {
   EffectFacts facts;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))

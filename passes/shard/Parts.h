@@ -4,10 +4,7 @@
 #include "ir/graph/Mesh.h"
 #include "ir/op/OpInfo.h"
 #include "mlir/IR/Builders.h"
-
-namespace tressel::runtime {
-struct MachineModel;
-}
+#include "tressel/runtime/CollectivePlan.h"
 
 namespace tressel::passes {
 
@@ -51,6 +48,11 @@ private:
 /// The accelerators that a program may use, in the order in which they are a mesh's ranks.
 std::vector<runtime::DeviceRef> acceleratorsOf(const runtime::MachineModel *machine,
                                                llvm::ArrayRef<runtime::DeviceRef> devices);
+
+/// The ranks along some axes, each with an accelerator like `device` in a process of its own. Nothing where the machine
+/// has too few.
+std::optional<runtime::CollectiveGroup> groupAlong(llvm::ArrayRef<unsigned> axes, const graph::Mesh &mesh,
+                                                   const runtime::MachineModel &machine, runtime::DeviceRef device);
 
 /// Erases the ops of a block that have no effect and whose results have no use.
 void eraseUnused(mlir::Block &block);

@@ -6,7 +6,9 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Infer.h"
+#include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
 
 using namespace mlir;
 
@@ -29,7 +31,7 @@ public:
     if (!rule)
       return false;
     const Cut cut = propagation.cutOf(op);
-    bool isCut = false;
+    int numCuts = 0;
     for (int d = 0; d < x.rank(); ++d) {
       const std::vector<int> &factors = rule->operands[0][static_cast<size_t>(d)];
       if (factors.empty() || !rule->factors[static_cast<size_t>(factors.front())].fromParts)
@@ -43,10 +45,30 @@ public:
           llvm::any_of(axes, [&](unsigned axis) { return mesh.liesInTime(axis); }))
         return false;
       cuts[static_cast<size_t>(d)] = axes;
-      isCut = true;
+      ++numCuts;
     }
     kept = propagation.of(op->getResult(0));
-    return isCut;
+    return numCuts > 0 && x.rank() + numCuts <= kMaxRank; // each becomes two dimensions
+  }
+
+  /// Whether ranks in processes of their own gather all parts' results in less time than they combine one result after
+  /// the other: of many ranks the results take more bytes than the whole has.
+  bool isFaster(const runtime::MachineModel &machine, runtime::DeviceRef device) const {
+    Axes along;
+    for (const Axes &axes : cuts)
+      along.append(axes.begin(), axes.end());
+    const auto group = groupAlong(along, mesh, machine, device);
+    if (!group)
+      return true;
+    int64_t all = 0;
+    double combined = 0;
+    for (Type type : op->getResultTypes()) {
+      const int64_t bytes = bytesOf(graph::toMlir(op->getContext(), graph::partOf(graph::fromMlir(type), kept, mesh)));
+      all += bytes;
+      combined += runtime::planCollective(runtime::CollectiveKind::AllReduce, *group, bytes).seconds;
+    }
+    return runtime::planCollective(runtime::CollectiveKind::AllGather, *group, all * group->members).seconds <=
+           combined;
   }
 
   void replace() {
@@ -77,7 +99,11 @@ public:
     op::Attrs ofPart = attrs;
     ofPart[static_cast<size_t>(info.attrIndex("axis"))] = axes;
     ofPart[static_cast<size_t>(info.attrIndex("keepdims"))] = false;
-    Operation *onPart = graph::createOp(b, op->getLoc(), info, make("reshape", op->getOperand(0), {split}), ofPart);
+    // In halves the parts' results would lose what their differences say.
+    Value whole = op->getOperand(0);
+    if (const DType wide = op::accumulatorType(x.dtype); wide != x.dtype)
+      whole = make("cast", whole, {wide});
+    Operation *onPart = graph::createOp(b, op->getLoc(), info, make("reshape", whole, {split}), ofPart);
     graph::copyAnnotations(op, onPart);
     SmallVector<Value> own = decomposed(onPart);
 
@@ -108,10 +134,12 @@ public:
     for (Operation *made = before->getNextNode(); made != op; made = made->getNextNode())
       graph::copyAnnotations(op, made);
     for (auto [result, ref] : llvm::zip_equal(op->getResults(), results)) {
-      const Shape whole = graph::fromMlir(result.getType()).shape;
+      const TensorType type = graph::fromMlir(result.getType());
       Value value = graph::BuilderEmitter::value(ref);
+      if (graph::fromMlir(value.getType()).dtype != type.dtype)
+        value = make("cast", value, {type.dtype});
       if (value.getType() != result.getType())
-        value = make("reshape", value, {op::Sizes(whole.begin(), whole.end())});
+        value = make("reshape", value, {op::Sizes(type.shape.begin(), type.shape.end())});
       result.replaceAllUsesWith(value);
     }
     op->erase();
@@ -148,7 +176,10 @@ private:
 };
 } // namespace
 
-bool reduceFromParts(func::FuncOp main, const graph::Mesh &mesh, Propagation *propagation, Decisions *decisions) {
+bool reduceFromParts(func::FuncOp main, const graph::Mesh &mesh, Propagation *propagation,
+                     const runtime::MachineModel *machine, ArrayRef<runtime::DeviceRef> devices, Decisions *decisions) {
+  const std::vector<runtime::DeviceRef> accelerators = acceleratorsOf(machine, devices);
+  const bool ofOneRank = main->hasAttr(graph::kRankProgramAttr) && machine && !accelerators.empty();
   bool any = false;
   for (Operation &op : llvm::make_early_inc_range(main.getBody().front())) {
     const op::OpInfo *info = graph::infoOf(&op);
@@ -157,7 +188,8 @@ bool reduceFromParts(func::FuncOp main, const graph::Mesh &mesh, Propagation *pr
     any = true;
     FromParts rewrite(&op, *info, mesh);
     // The same bits for any number of accelerators: as one accelerator combines the terms of its micro-batches.
-    if (propagation && !graph::isDeterministic(main) && rewrite.find(*propagation)) {
+    if (propagation && !graph::isDeterministic(main) && rewrite.find(*propagation) &&
+        (!ofOneRank || rewrite.isFaster(*machine, accelerators.front()))) {
       if (decisions) {
         const graph::FileLine line = graph::fileLineOf(op.getLoc());
         decisions->push_back({"shard",

@@ -581,7 +581,7 @@ private:
       auto propagation = std::make_unique<Propagation>(main, *mesh);
       if (failed(propagation->run()))
         return failure();
-      if (reduceFromParts(main, *mesh, propagation.get(), decisions)) {
+      if (reduceFromParts(main, *mesh, propagation.get(), machine, devices, decisions)) {
         propagation = std::make_unique<Propagation>(main, *mesh);
         if (failed(propagation->run()))
           return failure();
@@ -591,7 +591,7 @@ private:
         return failure();
       main->setAttr(graph::kCutAttr, UnitAttr::get(&getContext()));
     } else {
-      reduceFromParts(main, *mesh, nullptr, nullptr);
+      reduceFromParts(main, *mesh, nullptr, machine, devices, nullptr);
       main->removeAttr(graph::kMeshAttr);
       main->removeAttr(graph::kPipelineAttr);
       forgetStages(main);

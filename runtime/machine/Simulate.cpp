@@ -259,12 +259,14 @@ Costs::Exchange Costs::exchangeOf(const CommandList &p, size_t i) const {
     for (const MeshAxis &axis : s.mesh)
       sizes.push_back(axis.size.number());
     auto group = groupOfRanks(machine, sizes, desc.axes, s.streams[c.stream].device, accelerators);
-    if (!group)
-      throw InputError(
-          concat("'", s.name, "' is for ", numRanks(s.mesh), " ranks with ", accelerators,
-                 accelerators == 1 ? " accelerator each, but " : " accelerators each, but ", machine.name, " has ",
-                 machine.numAccelerators(), " in all; presets with a network take a size, as sim:dgx-h100:",
-                 dim::ceilDiv(numRanks(s.mesh) * accelerators, int64_t(8)) * 8, ", and files say \"hosts\""));
+    if (!group) {
+      const std::string larger = presetOfAtLeast(numRanks(s.mesh) * accelerators);
+      throw InputError(concat("'", s.name, "' is for ", numRanks(s.mesh), " ranks with ", accelerators,
+                              accelerators == 1 ? " accelerator each, but " : " accelerators each, but ", machine.name,
+                              " has ", machine.numAccelerators(), " in all; ",
+                              larger.empty() ? "" : concat("presets with a network take a size, as ", larger, ", and "),
+                              "files say \"hosts\""));
+    }
     exchange.group = std::move(*group);
   }
   exchange.bytes = target.bytes.number() * (desc.kind == CollectiveKind::ReduceScatter ? exchange.group.members : 1);

@@ -16,6 +16,13 @@ const char *nameOf(Mutation kind) {
   return names[static_cast<int>(kind)];
 }
 
+/// "add at model.cpp:3 on gpu0".
+static std::string describe(const Schedule &s, const Command &c) {
+  const Location &where = s.locations[c.loc];
+  return where.op + (where.file.empty() ? "" : " at " + where.file + ":" + std::to_string(where.line)) + " on " +
+         nameOf(s.streams[c.stream].device);
+}
+
 void forEachMutation(const Schedule &schedule,
                      const std::function<void(Mutation, const std::string &, const Schedule &)> &fn) {
   Schedule s = schedule; // each mistake is made in it and undone
@@ -25,9 +32,11 @@ void forEachMutation(const Schedule &schedule,
       for (uint16_t w = 0; w < c.numWaits; ++w) {
         // The wait goes behind those that the command keeps.
         Wait &gone = p.waits[c.firstWait + w], &last = p.waits[c.firstWait + c.numWaits - 1u];
+        const std::string ends = describe(s, c) + ", which waits for " + describe(s, p.commands[gone.command]);
         std::swap(gone, last);
         --c.numWaits;
-        fn(Mutation::RemovedWait, name + " command " + std::to_string(i) + " wait " + std::to_string(w), s);
+        fn(Mutation::RemovedWait,
+           name + " command " + std::to_string(i) + " wait " + std::to_string(w) + " (" + ends + ")", s);
         ++c.numWaits;
         std::swap(gone, last);
       }

@@ -175,7 +175,7 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
 void refuseDevice(const std::string &device, const InputError &why) {
   if (device.ends_with(".json"))
     throw; // as it is
-  throw UsageError("--device " + device + ": " + why.message());
+  throw UsageError(why.message());
 }
 
 std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture) {

@@ -118,7 +118,7 @@ TEST(ToolOptions, Devices) {
     EXPECT_THROW(machineOf("cuda"), EnvironmentError);
     EXPECT_THROW(machineOf("cuda:0"), EnvironmentError);
   }
-  EXPECT_THROW(machineOf("sim:nothing"), InputError);
+  EXPECT_THROW(machineOf("sim:nothing"), UsageError);
   EXPECT_THROW(machineOf("tpu"), UsageError);
 }
 
