@@ -123,6 +123,9 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
     refuse("has a pipeline of " + std::to_string(pipeline.size) + " accelerators with " +
                std::to_string(pipeline.micro_batches) + " micro-batches",
            "both are at least 1");
+  if (pipeline.micro_batches > 4096)
+    refuse("has a pipeline with " + std::to_string(pipeline.micro_batches) + " micro-batches",
+           "there are at most 4096");
   if (options.pipeline && ofOneRank)
     refuse("has a pipeline, and is to be the program of one rank", "ranks in processes of their own have no stages");
   size_t accelerators = 0;

@@ -288,8 +288,6 @@ void ModuleHandle::on(Device device, std::source_location where) const {
 }
 
 void ModuleHandle::on(const std::vector<Device> &devices, std::source_location where) const {
-  if (devices.size() == 1)
-    return on(devices.front(), where);
   moveHeld(get(where), devices, where, &detail::Node::placed);
   get().placed = 0;
   node_->changed();

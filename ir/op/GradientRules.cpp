@@ -11,7 +11,20 @@ Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints 
   Expr result = x;
   Sizes low = starts, high(low.size());
   for (size_t i = 0; i < low.size(); ++i) {
-    const Size n = x.size(static_cast<int>(i));
+    const int d = static_cast<int>(i);
+    const Size n = x.size(d);
+    const Size behind = sizes[i] - starts[i] - (n - 1) * strides[i] - 1;
+    if (strides[i] > 1 && (dim::bounds(starts[i]).lo < 0 || dim::bounds(behind).lo < 0)) {
+      // Of open sizes it is not certain that there are elements; each goes to its place.
+      Sizes whole = result.sizes(), along(whole.size(), 1);
+      along[i] = n;
+      const Expr places = reshape(iota({n}, 0, DType::i64) * strides[i] + Expr::number(starts[i]), along);
+      whole[i] = sizes[i];
+      result = put_along_axis(zeros({result.dtype(), Shape(std::span<const Size>(whole))}),
+                              broadcast_to(places, result.sizes()), result, d, "add");
+      low[i] = 0;
+      continue;
+    }
     if (strides[i] > 1) { // each element followed by zeros
       Sizes split = result.sizes(), before(split.size() + 1, 0), after = before, joined = split;
       split.insert(split.begin() + static_cast<ptrdiff_t>(i) + 1, 1);

@@ -98,6 +98,30 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
 
 } // namespace
 
+/// Those of a device on which the schedule has memory.
+static std::vector<Explanation::DeviceMemory> memoryOf(const Schedule &s, const MachineModel &machine) {
+  std::vector<Explanation::DeviceMemory> all;
+  for (const DeviceModel &device : machine.devices) {
+    Explanation::DeviceMemory m{device.name, 0, 0, device.memoryBytes};
+    for (const ArenaDesc &arena : s.arenas)
+      m.arenaBytes += arena.device == device.device ? arena.bytes.number() : 0;
+    auto hold = [&](const Home &home, const TensorType &type) {
+      m.heldBytes += home.device == device.device ? dim::hint(dim::bytes(type)) : 0;
+    };
+    for (const StateDesc &state : s.states)
+      hold(state.home, state.type);
+    for (const auto *values : {&s.inputs, &s.outputs})
+      for (const ValueDesc &value : *values)
+        hold(value.home, value.type);
+    if (isHost(device.device) && device.host == 0)
+      for (const ConstantDesc &constant : s.constants)
+        m.heldBytes += constant.bytes;
+    if (m.arenaBytes + m.heldBytes > 0)
+      all.push_back(std::move(m));
+  }
+  return all;
+}
+
 Explanation explain(const Schedule &s, const MachineModel &machine, Decisions decisions) {
   Explanation e;
   e.timeline = simulate(s, machine);
@@ -121,6 +145,7 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   std::ranges::for_each(s.bodies, assume);
   e.peakBytes = s.peakBytes.number();
   e.peakLowerBoundBytes = s.peakLowerBoundBytes.number();
+  e.memory = memoryOf(s, machine);
   e.decisions = std::move(decisions);
   const Timeline &t = e.timeline;
   const double step = static_cast<double>(t.end);
@@ -242,6 +267,18 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   }
   out += concat("  memory       ", spellBytes(e.peakBytes), " of arenas (no plan for this order takes less than ",
                 spellBytes(e.peakLowerBoundBytes), ")\n");
+  if (e.memory.size() > 1)
+    for (size_t i = 0, next = 0; i < e.memory.size(); i = next) {
+      const Explanation::DeviceMemory &m = e.memory[i];
+      auto isLike = [&](const Explanation::DeviceMemory &other) {
+        return other.arenaBytes == m.arenaBytes && other.heldBytes == m.heldBytes && other.capacity == m.capacity;
+      };
+      for (next = i + 1; next < e.memory.size() && isLike(e.memory[next]);)
+        ++next;
+      out += concat("    ", m.device, next > i + 1 ? concat(" to ", e.memory[next - 1].device, ", each ") : " ",
+                    spellBytes(m.arenaBytes), " of arenas, ", spellBytes(m.heldBytes),
+                    " of weights, inputs and results; it has ", spellBytes(m.capacity), "\n");
+    }
   auto counted = [](uint32_t n, const char *one, const char *many) { return concat(n, " ", n == 1 ? one : many); };
   if (e.assumedLoops)
     out += concat("  assumed      one trip of ", counted(e.assumedLoops, "loop whose end is", "loops whose ends are"), " computed\n");
@@ -335,8 +372,14 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"peak_lower_bound_bytes", e.peakLowerBoundBytes},
             {"assumed_loops", e.assumedLoops},
             {"assumed_branches", e.assumedBranches}};
-  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions", "graphs", "collectives"})
+  for (const char *list :
+       {"resources", "memory", "critical_path", "limits", "remedies", "decisions", "graphs", "collectives"})
     file[list] = json::array();
+  for (const Explanation::DeviceMemory &m : e.memory)
+    file["memory"].push_back({{"device", m.device},
+                              {"arena_bytes", m.arenaBytes},
+                              {"held_bytes", m.heldBytes},
+                              {"capacity_bytes", m.capacity}});
   for (const Resource &r : t.resources)
     file["resources"].push_back({{"name", r.name}, {"busy_seconds", seconds(r.busy)}});
   for (const Explanation::Link &link : e.links)

@@ -15,7 +15,9 @@
 namespace tressel::tool {
 
 /// Throws UsageError for what is no list of axes with their sizes: "data=8,model=2".
-static void checkRanks(const std::string &ranks) {
+/// How many there are.
+static int64_t checkRanks(const std::string &ranks) {
+  int64_t all = 1;
   std::set<std::string> names;
   for (size_t begin = 0; !ranks.empty() && begin <= ranks.size();) {
     const size_t end = std::min(ranks.size(), ranks.find(',', begin)), equals = ranks.find('=', begin);
@@ -28,8 +30,10 @@ static void checkRanks(const std::string &ranks) {
       throw UsageError(
           "--ranks " + ranks +
           ": name each axis of the mesh once, with how many ranks it has (1 to 4096), as in --ranks data=8,model=2");
+    all = std::min<int64_t>(all * size, int64_t(1) << 40);
     begin = end + 1;
   }
+  return all;
 }
 
 int explainCommand(const ExplainArgs &args) {
@@ -79,7 +83,15 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(
           std::string(option) +
           ": each rank has an accelerator of its own: name a machine with some, as in --device sim:dgx-h100");
-    checkRanks(args.ranks);
+    const int64_t wanted = checkRanks(args.ranks);
+    if (wanted > machine.numAccelerators() && target.hasAccelerators) {
+      const std::string larger = runtime::presetOfAtLeast(wanted);
+      throw InputError(
+          "--ranks " + args.ranks + " are " + std::to_string(wanted) + " ranks with an accelerator each, and " +
+          machine.name + " has " + std::to_string(machine.numAccelerators()) + "; " +
+          (larger.empty() ? "describe a machine of that size in a file (docs/machines.md)"
+                          : "presets with a network take a size, as " + larger + ", and files say \"hosts\""));
+    }
     if (args.parallel > machine.numAccelerators() && args.parallel > 0) {
       const std::string larger = runtime::presetOfAtLeast(args.parallel);
       throw UsageError("--parallel " + std::to_string(args.parallel) + ": " + machine.name + " has " +

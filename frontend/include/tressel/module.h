@@ -308,8 +308,9 @@ public:
   /// Error when the machine has no such device and some of that has a value.
   void on(Device device, std::source_location where = std::source_location::current()) const;
 
-  /// What it holds lies on several accelerators at once (Variable::on); its ops are computed where programs find best, or by all of
-  /// these where they have a mesh.
+  /// What it holds lies on several accelerators at once (Variable::on); its ops are computed where programs find best,
+  /// or by all of these where they have a mesh. So it is of one in a list, too: on(gpu(0)) computes on gpu0,
+  /// on({gpu(0)}) leaves that open.
   void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
 
   /// Ops of this module, and of those below that are of no other stage, belong to this stage of a pipeline

@@ -114,18 +114,46 @@ TEST_F(Parallel, PipelinesAreAmongTheLayouts) {
 TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
   const auto batches = batchesOf({16, 16}, {3, 14, 14}, 10);
   std::optional<Trained> want;
-  for (int n : {1, 2, 4, 8}) {
-    SCOPED_TRACE(n);
-    const Trained got = train(
-        "sim:dgx-h100", imageNetwork(),
-        {.mesh = {{"data", n}}, .pipeline = Pipeline{.micro_batches = 8 / n}, .deterministic = true}, batches, 0.5);
-    if (!want) {
-      want = got;
-      expectSame(got, train("cpu", imageNetwork(), {}, batches, 0.5));
+  for (const bool areThere : {false, true})
+    for (int n : {1, 2, 4, 8}) {
+      SCOPED_TRACE(std::to_string(n) + (areThere ? ", weights on the accelerators" : ""));
+      std::vector<Device> on;
+      for (int i = 0; areThere && i < n; ++i)
+        on.push_back(gpu(i));
+      const Trained got =
+          train("sim:dgx-h100", imageNetwork(),
+                {.mesh = {{"data", n}}, .pipeline = Pipeline{.micro_batches = 8 / n}, .deterministic = true}, batches,
+                0.5, on);
+      if (!want) {
+        want = got;
+        expectSame(got, train("cpu", imageNetwork(), {}, batches, 0.5));
+      }
+      EXPECT_EQ(got.losses, want->losses);
+      EXPECT_EQ(got.weights, want->weights);
     }
-    EXPECT_EQ(got.losses, want->losses);
-    EXPECT_EQ(got.weights, want->weights);
-  }
+}
+
+// What one accelerator holds is no reason to compute there what a mesh is to compute: of a list of one, too, the batch
+// comes in parts.
+TEST_F(Parallel, AListOfOneAcceleratorIsAMesh) {
+  const auto peak = [](const std::vector<Device> &on) {
+    use_machine("sim:dgx-h100");
+    nn::Sequential net{nn::Dense(64, relu), nn::Dense(8)};
+    net.initialize({{f32, {1, 32}}}, 1);
+    if (!on.empty())
+      net.on(on);
+    optim::SGD opt(net.parameters(), {.lr = 0.1});
+    const auto step = jit(
+        [net, opt](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        {.devices = {cpu(), gpu(0)}, .pipeline = Pipeline{.micro_batches = 8}});
+    (void)step(zeros({8192, 32}), zeros({8192}, i64));
+    return step.explain().peak_bytes;
+  };
+  EXPECT_LT(static_cast<double>(peak({gpu(0)})), 1.3 * static_cast<double>(peak({})));
 }
 
 TEST_F(Parallel, StagesMeanNothingWithoutAPipeline) {

@@ -47,6 +47,13 @@ struct Explanation {
   /// that a branch takes its longer side. So many loops and branches, also those inside of others.
   uint32_t assumedLoops = 0, assumedBranches = 0;
   int64_t peakBytes = 0, peakLowerBoundBytes = 0; ///< of arenas, as planned
+  /// What one device needs: its arenas, and what lies there from call to call or belongs to the caller (states, inputs,
+  /// results, constants of the host). In the order of the machine's devices; those that need nothing are left out.
+  struct DeviceMemory {
+    std::string device;
+    int64_t arenaBytes = 0, heldBytes = 0, capacity = 0;
+  };
+  std::vector<DeviceMemory> memory;
   std::vector<Limit> limits;                      ///< the longest first
   std::vector<Remedy> remedies;                   ///< those that shorten the step by at least 1%, the best first
   Decisions decisions;
