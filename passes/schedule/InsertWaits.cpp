@@ -100,14 +100,13 @@ private:
           }
         }
         // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when
-        // they begin together (PlanMemory). So bytes whose ends are not known are all of their place, which ends before
-        // the next one where its offset is a number.
-        const bool placed = slot.isNumber(), known = placed && range.bytes.isNumber() && range.offset.isNumber();
-        const int64_t begin = placed ? (slot + (known ? range.offset : Size())).number() : 0;
-        const int64_t most =
-            placed ? std::min(dim::bounds(range.offset + range.bytes).hi, dim::bounds(whole).hi) : dim::kUnbounded;
+        // they begin together (PlanMemory): bytes are counted from there. Those whose ends are not known are all of
+        // their place, which ends before the next one where its offset is a number.
+        const bool placed = slot.isNumber(), known = range.bytes.isNumber() && range.offset.isNumber();
+        const int64_t place = placed ? slot.number() : 0, begin = place + (known ? range.offset.number() : 0),
+                      most = std::min(dim::bounds(range.offset + range.bytes).hi, dim::bounds(whole).hi);
         const int64_t end = known                    ? begin + range.bytes.number()
-                            : most < dim::kUnbounded ? begin + most
+                            : most < dim::kUnbounded ? place + most
                                                      : std::numeric_limits<int64_t>::max();
         memory[{space, placed ? 0 : slot.bits()}].forEach(begin, end, [&](Touched &piece) {
           conflict(piece.writer, writes ? kWar : kData);

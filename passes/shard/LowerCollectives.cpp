@@ -103,9 +103,10 @@ private:
   }
 
   /// The last bucket hides behind nothing, and what is more urgent waits for the one under way: of little in all, some
-  /// sixteen, as long as each takes much longer than its latencies.
+  /// sixteen, as long as each takes much longer than its latencies. Within a process each is many copies, which their
+  /// destinations add up by kernels of their own: some four.
   int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads, const graph::Mesh &mesh) const {
-    constexpr int64_t kBuckets = 16, kAll = int64_t(1) << 62;
+    constexpr int64_t kAll = int64_t(1) << 62;
     if (bucketBytes >= kAll)
       return bucketBytes;
     constexpr double kLatencies = 16;
@@ -125,7 +126,8 @@ private:
           break;
         }
     }
-    if (machine && any && !ranks.empty() && any->getParentOfType<func::FuncOp>()->hasAttr(graph::kRankProgramAttr))
+    const bool ofOneRank = any && any->getParentOfType<func::FuncOp>()->hasAttr(graph::kRankProgramAttr);
+    if (machine && ofOneRank && !ranks.empty())
       if (FailureOr<SmallVector<unsigned>> axes = graph::axesOf(any, any.getOver(), mesh); succeeded(axes))
         if (const auto group = groupAlong(*axes, mesh, *machine, ranks.front())) {
           auto seconds = [&](int64_t bytes) {
@@ -135,7 +137,7 @@ private:
           const double latencies = seconds(1);
           least = std::max(least, static_cast<int64_t>(kLatencies * latencies * kMuch / (seconds(kMuch) - latencies)));
         }
-    return std::min<int64_t>(bucketBytes, std::max(least, all / kBuckets));
+    return std::min<int64_t>(bucketBytes, std::max(least, all / (ofOneRank ? 16 : 4)));
   }
 
   /// Buckets that were joined before make more depend on one another: those of the members that still do not, in their order, and what depends on them.

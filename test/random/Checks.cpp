@@ -176,7 +176,16 @@ void runSimulated(mlir::ModuleOp module, const runtime::MachineModel &model, uin
   auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
     if (!tally)
       return;
-    if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally);
+    std::vector<runtime::Schedule> otherSizes;
+    for (int64_t more : {3, 7})
+      if (!s.dims.empty()) {
+        dim::Values other;
+        for (Size symbol : s.dims)
+          other.bind(symbol, std::min(dim::bounds(symbol).hi, dim::substitute(symbol, sizes).number() + more));
+        otherSizes.push_back(runtime::instantiate(s, other));
+      }
+    if (const std::string problem =
+            tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally, otherSizes);
         !problem.empty())
       throw Error(problem);
   });

@@ -4,6 +4,7 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace tressel::test {
@@ -117,7 +118,7 @@ std::string MutationTally::text() const {
   return line + " (harmless as the oracle says: " + std::to_string(judged) + ")";
 }
 
-std::string tryMutations(const Schedule &s, MutationTally &tally) {
+std::string tryMutations(const Schedule &s, MutationTally &tally, std::span<const Schedule> otherSizes) {
   auto verdict = [](const Schedule &each) {
     const auto found = verifySchedule(each, 1);
     return found.empty() ? "" : found[0].message;
@@ -137,10 +138,13 @@ std::string tryMutations(const Schedule &s, MutationTally &tally) {
   const bool isSmall = s.step.commands.size() <= kJudgedCommands && bytes <= kJudgedBytes;
   size_t judged = 0;
   std::string problem;
+  std::set<std::string> unused; // waits
   forEachMutation(s, [&](Mutation kind, const std::string &where, const Schedule &mutant) {
     ++tally.made[static_cast<size_t>(kind)];
     if (!verdict(mutant).empty()) {
       ++tally.rejected[static_cast<size_t>(kind)];
+    } else if (kind == Mutation::RemovedWait) {
+      unused.insert(where);
     } else if (kind != Mutation::MovedSlot) {
       if (problem.empty())
         problem = std::string(nameOf(kind)) + " survives: " + where;
@@ -152,6 +156,14 @@ std::string tryMutations(const Schedule &s, MutationTally &tally) {
       tally.judged += found && found->empty();
     }
   });
+  for (const Schedule &other : otherSizes)
+    if (!unused.empty())
+      forEachMutation(other, [&](Mutation kind, const std::string &where, const Schedule &mutant) {
+        if (kind == Mutation::RemovedWait && unused.contains(where) && !verdict(mutant).empty())
+          unused.erase(where);
+      });
+  if (problem.empty() && !unused.empty())
+    problem = "removed wait survives: " + *unused.begin();
   return problem;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace tressel::test {
@@ -32,8 +33,10 @@ struct MutationTally {
   void add(const MutationTally &other);
   std::string text() const; ///< a line
 };
-/// Tries them on a schedule of numbers, adding to the tally. Returns what is wrong: the schedule itself is refused, or a
-/// mistake is not.
-std::string tryMutations(const runtime::Schedule &schedule, MutationTally &tally);
+/// Tries them on a schedule of numbers, adding to the tally. Returns what is wrong: the schedule itself is refused, or
+/// a mistake is not. `otherSizes`: the same schedule for other sizes; a wait that these sizes have no use for (a buffer
+/// is empty) may be one that others need.
+std::string tryMutations(const runtime::Schedule &schedule, MutationTally &tally,
+                         std::span<const runtime::Schedule> otherSizes = {});
 
 } // namespace tressel::test
