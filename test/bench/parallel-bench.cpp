@@ -50,6 +50,14 @@ struct Workload {
   }
 };
 
+/// Of one accelerator, which then computes all of it, as each of several does; the host helps neither.
+void put(const auto &net, const std::vector<Device> &devices) {
+  if (devices.size() == 1)
+    net.on(devices.front());
+  else
+    net.on(devices);
+}
+
 /// ResNet-18, 32 images of 224 x 224 an accelerator. A batch normalization asks for mean and variance at once on the
 /// way forward, and for two sums at once on the way back.
 Workload resnet() {
@@ -58,7 +66,7 @@ Workload resnet() {
   constexpr int64_t kNorms = 20;
   return {[=](const Tensor &x, const Tensor &y) { return softmax_cross_entropy(net(x), y); },
           net.parameters(),
-          [=](const std::vector<Device> &devices) { net.on(devices); },
+          [=](const std::vector<Device> &devices) { put(net, devices); },
           f32,
           {32, 3, 224, 224},
           {32},
@@ -71,7 +79,7 @@ Workload transformer() {
   net.initialize({{i64, {1, 512}}}, 1);
   return {[=](const Tensor &x, const Tensor &y) { return next_token_loss(net(x), y); },
           net.parameters(),
-          [=](const std::vector<Device> &devices) { net.on(devices); },
+          [=](const std::vector<Device> &devices) { put(net, devices); },
           i64,
           {8, 512},
           {8, 512}};
