@@ -88,6 +88,7 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
     %3 = tressel.sum %2 {axes = [1], keepdims = true} : (tensor<8x64xf32>) -> tensor<8x1xf32>
     %4 = tressel.div %2, %3 : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
     ```
+    Of a program with a mesh, ops whose record has `fromParts` are left to `shard`, which knows how their operands are cut.
   }];
   let constructor = "tressel::passes::createDecomposeComposites({})";
   let statistics = [Statistic<"numDecomposed", "decomposed", "composites written in primitives">];
@@ -126,6 +127,8 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
     (`tressel.device = "ranks"`) on the parts' types. What ranks need of others is exchanged, sums of which each rank has a part are
     combined by `all_reduce`, or where the program alone reads them, there. States without a sharding are whole on each rank; what is computed from
     whole values alone is computed once, unless it makes much of little.
+    An op whose record has `fromParts` (`moments`) is computed of each rank's part, and the ranks gather that once, where
+    parts are equal; otherwise the pass decomposes it.
 
     Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension with fewer elements than ranks is not cut. Equal annotations, axes that the
     mesh lacks and a mesh larger than the machine are errors at the line of what is annotated. Without a mesh, annotations are removed.
