@@ -72,7 +72,8 @@ struct JitOptions {
   /// then wait for one another.
   std::optional<Pipeline> pipeline = {};
   /// Gradients that the ranks add up are exchanged in pieces of at most so many bytes (`bucket_cap_mb` elsewhere),
-  /// beside what is still computed; fewer bytes where that makes fewer than four. At least 1 << 62: in one piece, once
+  /// beside what is still computed; fewer bytes where that makes fewer than four, or sixteen of ranks in processes of
+  /// their own. At least 1 << 62: in one piece, once
   /// the last one is there.
   int64_t bucket_bytes = 25 << 20;
   bool deterministic = false; ///< results depend neither on the number of threads, nor on what was measured on this
