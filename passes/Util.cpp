@@ -294,7 +294,10 @@ bool isRandom(Operation *op, SymbolTableCollection &symbols) {
 }
 
 EffectFacts::Facts EffectFacts::ask(Operation *op) {
-  auto look = [&] { return Facts{tressel::passes::hasEffects(op, symbols), tressel::passes::isRandom(op, symbols)}; };
+  auto look = [&] {
+    return Facts{tressel::passes::hasEffects(op, symbols), tressel::passes::isRandom(op, symbols),
+                 tressel::passes::mayFail(op, symbols)};
+  };
   auto launch = dyn_cast<graph::LaunchOp>(op);
   if (!launch)
     return look();

@@ -70,15 +70,16 @@ bool mayFail(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
-/// The same two, asked of many ops: the kernels that launches run are looked at once.
+/// The same three, asked of many ops: the kernels that launches run are looked at once.
 class EffectFacts {
 public:
   bool hasEffects(mlir::Operation *op) { return ask(op).effects; }
   bool isRandom(mlir::Operation *op) { return ask(op).random; }
+  bool mayFail(mlir::Operation *op) { return ask(op).fails; }
 
 private:
   struct Facts {
-    bool effects, random;
+    bool effects, random, fails;
   };
   Facts ask(mlir::Operation *op);
   mlir::SymbolTableCollection symbols;

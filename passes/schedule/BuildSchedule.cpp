@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/SaveAndRestore.h"
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -347,9 +348,8 @@ private:
         Operation *op = base.getDefiningOp();
         if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
             prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) ||
-            (states && isRowJoin(op)) ||
             bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows
-            (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), places)))
+            (states && !mayWriteEarly(scope, scope.destinations[i], base, places)))
           continue;
         direct[base] = i;
         scope.done[i] = true;
@@ -392,24 +392,46 @@ private:
     return places;
   }
 
-  /// Whether the old value of a state is of no use once the op that makes `next` writes the new one: no later op reads it, and none
-  /// fails, after which the state would have to be as it was.
-  bool mayWriteEarly(const Scope &scope, Value state, OpResult next, const Places &places) {
-    const size_t writes = places.of.lookup(next.getOwner());
-    if (writes < places.safe)
+  /// Bytes of a value, from the first that it has of them in its base.
+  struct Bytes {
+    int64_t begin = 0, end = 0;
+    /// Of an open size it may be all.
+    static Bytes of(Value value, int64_t begin) {
+      return cast<RankedTensorType>(value.getType()).hasStaticShape() ? Bytes{begin, begin + bytesOf(value.getType())}
+                                                                      : Bytes{0, std::numeric_limits<int64_t>::max()};
+    }
+    bool meets(const Bytes &other) const { return begin < other.end && other.begin < end; }
+    bool operator==(const Bytes &) const = default;
+  };
+  /// Whether the old value of a state is of no use once the op that makes `next` writes the new one: no later op reads
+  /// it, and none fails, after which the state would have to be as it was. Of joined rows each op writes its own, from
+  /// byte `first` of the state on.
+  bool mayWriteEarly(const Scope &scope, Value state, Value next, const Places &places, int64_t first = 0) {
+    Operation *def = next.getDefiningOp();
+    if (def && isRowJoin(def))
+      return cast<RankedTensorType>(next.getType()).hasStaticShape() &&
+             llvm::all_of(def->getOperands(), [&](Value part) {
+               const int64_t begin = first;
+               first += bytesOf(part.getType());
+               return mayWriteEarly(scope, state, part, places, begin);
+             });
+    const auto writes = places.of.find(def);
+    if (writes == places.of.end() || writes->second < places.safe)
       return false;
-    for (BlockArgument arg : scope.block->getArguments())
-      if (buffers.lookup(arg) == state && !isGoneBy(arg, writes, next, places))
-        return false;
-    return true;
+    const Bytes bytes = Bytes::of(next, first);
+    return llvm::all_of(scope.block->getArguments(), [&](BlockArgument arg) {
+      return buffers.lookup(arg) != state || isGoneBy(arg, bytes, writes->second, cast<OpResult>(next), places);
+    });
   }
-  bool isGoneBy(Value old, size_t writes, OpResult next, const Places &places) {
-    return llvm::all_of(old.getUses(), [&](OpOperand &use) {
+  bool isGoneBy(Value old, const Bytes &bytes, size_t writes, OpResult next, const Places &places) {
+    const Bytes own = Bytes::of(old, offsetInBase(old));
+    return !own.meets(bytes) || llvm::all_of(old.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
       if (isView(user))
-        return isGoneBy(user->getResult(0), writes, next, places);
+        return isGoneBy(user->getResult(0), bytes, writes, next, places);
       const auto at = places.of.find(user); // what is no command of the step shows it in the end
-      return at != places.of.end() && (at->second < writes || (at->second == writes && mayReplace(use, next)));
+      return at != places.of.end() &&
+             (at->second < writes || (at->second == writes && own == bytes && mayReplace(use, next)));
     });
   }
 

@@ -109,8 +109,12 @@ struct Problem {
   std::vector<Live> values;
   ArrayRef<int64_t> held; ///< by device, all the time
   PipelineShape pipeline;
+  /// What makes next values of states, what may fail, and what that waits for. A state is written in its own memory
+  /// only behind all that may fail (BuildSchedule), as a step that fails leaves its states as they were.
+  std::vector<uint32_t> stateWriters, checks, beforeChecks;
 
 private:
+  void findChecks(ArrayRef<Operation *> step, EffectFacts &facts);
   void follow(uint32_t before, uint32_t after) {
     if (llvm::is_contained(tasks[after].before, before))
       return;
@@ -163,6 +167,33 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
           follow(lastEffect, static_cast<uint32_t>(i));
         lastEffect = static_cast<uint32_t>(i);
       }
+    }
+  }
+  findChecks(step, facts);
+}
+
+void Problem::findChecks(ArrayRef<Operation *> step, EffectFacts &facts) {
+  auto main = step.empty() ? func::FuncOp() : dyn_cast<func::FuncOp>(step.front()->getParentOp());
+  if (!main)
+    return;
+  llvm::SmallDenseSet<Operation *> writers;
+  for (auto [i, result] : llvm::enumerate(main.getBody().front().getTerminator()->getOperands()))
+    if (main.getResultAttr(static_cast<unsigned>(i), graph::kStateAttr))
+      if (Operation *op = baseOf(result).getDefiningOp()) {
+        writers.insert(op);
+        if (isRowJoin(op))
+          for (Value part : op->getOperands())
+            writers.insert(part.getDefiningOp());
+      }
+  std::vector<bool> isBefore(tasks.size());
+  for (size_t i = tasks.size(); i-- > 0;) { // `step` has what an op waits for ahead of it
+    const bool mayFail = facts.mayFail(step[i]);
+    if (mayFail || isBefore[i]) {
+      (mayFail ? checks : beforeChecks).push_back(static_cast<uint32_t>(i));
+      for (uint32_t before : tasks[i].before)
+        isBefore[before] = true;
+    } else if (writers.contains(step[i])) {
+      stateWriters.push_back(static_cast<uint32_t>(i));
     }
   }
 }
@@ -564,6 +595,13 @@ public:
 
   /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
   bool consider(std::vector<double> urgency, const char *rule, double patience = 0) {
+    double write = -kNever;
+    for (uint32_t i : p.stateWriters)
+      write = std::max(write, urgency[i]);
+    for (uint32_t i : p.beforeChecks)
+      urgency[i] = std::max(urgency[i], write);
+    for (uint32_t i : p.checks)
+      urgency[i] = std::max(urgency[i], std::nextafter(write, kNever));
     constexpr double kWhole = 1e6; // seconds: beyond all that is ready
     for (auto [task, each] : llvm::zip_equal(p.tasks, urgency))
       if (task.isLazy && each > -kWhole)

@@ -103,3 +103,26 @@ sched.program @main {
     %1 = sched.copy %y -> %b on %s1
   }
 }
+
+// -----
+
+// The same where many numbers of bytes are kept: such a place ends where its bytes can end.
+// CHECK-LABEL: sched.program @main
+// CHECK: %0 = sched.copy %y -> %b on %s0{{$}}
+// CHECK-NEXT: %1 = sched.copy %x -> %a on %s1{{$}}
+// CHECK-NEXT: %2 = sched.copy %x -> %last on %s1 after %0 war
+sched.program @main {
+  %s0 = sched.stream compute on cpu 0
+  %s1 = sched.stream compute on cpu 0
+  %memory = sched.arena device on cpu 0 size 512
+  %x = sched.input "x" : tensor<16xf32>
+  %y = sched.input "y" : tensor<?x2xi8, #tressel.dims<"n[2..200]", 2>>
+  %b = sched.buffer in %memory at 0 : tensor<?x2xi8, #tressel.dims<"n[2..200]", 2>>
+  %a = sched.buffer in %memory at 448 : tensor<16xf32>
+  %last = sched.buffer in %memory at 384 : tensor<16xf32>
+  sched.step {
+    %0 = sched.copy %y -> %b on %s0
+    %1 = sched.copy %x -> %a on %s1
+    %2 = sched.copy %x -> %last on %s1
+  }
+}
