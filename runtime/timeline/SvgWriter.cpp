@@ -16,7 +16,8 @@ constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8; // of a resource's
 constexpr double kMostHeight = 132;                           // of one resource: many lanes become thinner
 constexpr double kCharacter = 6.05;                           // of the 10 point font of fixed width
 constexpr double kStripe = 2.5;                               // of the critical path, within its boxes
-constexpr double kLeast = 0.5;                                // narrower spans are drawn together
+constexpr double kLeast = 0.5;                                // narrower spans are drawn together, ...
+constexpr size_t kMostBoxes = 600;                            // ... and wider ones where these are too many
 
 std::string number(double value) {
   std::string text = fixed(value, 2);
@@ -162,6 +163,15 @@ private:
     };
     for (uint32_t i = 0; i < t.spans.size(); ++i)
       byLane[firstLane[t.spans[i].resource] + lanes.of[i]].push_back(i);
+    auto numBoxes = [&] {
+      size_t count = 0;
+      for (const std::vector<uint32_t> &spans : byLane)
+        for (size_t i = 0; i < spans.size(); ++count)
+          i = boxAt(t, spans, i, critical).next;
+      return count;
+    };
+    for (least_ = kLeast; least_ < kRight - kLeft && numBoxes() > kMostBoxes;)
+      least_ *= 1.5;
     std::string stripes; // over the boxes
     for (const std::vector<uint32_t> &spans : byLane)
       for (size_t i = 0; i < spans.size();) {
@@ -178,27 +188,39 @@ private:
     y_ += 18;
   }
 
-  /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart. Returns the next.
+  struct Box {
+    size_t next; ///< the first span behind it
+    double left, right;
+    bool isCritical;
+    SpanKind kind; ///< of most of its time
+  };
+  /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart, until they are wide
+  /// enough.
+  Box boxAt(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
+            const std::vector<bool> &critical) const {
+    const Span &span = t.spans[spans[first]];
+    Box box{first + 1, x(span.begin), x(span.end), critical[spans[first]], span.kind};
+    if (box.right - box.left >= least_)
+      return box;
+    std::map<SpanKind, Picoseconds> work{{box.kind, span.end - span.begin}};
+    for (; box.next < spans.size() && box.right - box.left < least_; ++box.next) {
+      const Span &other = t.spans[spans[box.next]];
+      if (x(other.end) - x(other.begin) >= least_ || x(other.begin) - box.right >= least_)
+        break;
+      box.right = std::max(box.right, x(other.end));
+      box.isCritical |= critical[spans[box.next]];
+      work[other.kind] += other.end - other.begin;
+    }
+    box.kind = std::ranges::max_element(work, {}, [](const auto &w) { return w.second; })->first;
+    box.right = std::max(box.right, box.left + kLeast);
+    return box;
+  }
+
+  /// Draws what boxAt gives. Returns the next span.
   size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
                   const std::vector<bool> &critical, double top, double height, std::string &stripes) {
     const Span &span = t.spans[spans[first]];
-    double left = x(span.begin), right = x(span.end);
-    size_t next = first + 1;
-    bool isCritical = critical[spans[first]];
-    SpanKind kind = span.kind;
-    if (right - left < kLeast) {
-      std::map<SpanKind, Picoseconds> work{{kind, span.end - span.begin}};
-      for (; next < spans.size(); ++next) {
-        const Span &other = t.spans[spans[next]];
-        if (x(other.end) - x(other.begin) >= kLeast || x(other.begin) - right >= kLeast)
-          break;
-        right = std::max(right, x(other.end));
-        isCritical |= critical[spans[next]];
-        work[other.kind] += other.end - other.begin;
-      }
-      kind = std::ranges::max_element(work, {}, [](const auto &w) { return w.second; })->first;
-      right = std::max(right, left + kLeast);
-    }
+    const auto [next, left, right, isCritical, kind] = boxAt(t, spans, first, critical);
     const std::string box = " x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" + number(right - left) +
                             "\" height=\"" + number(height) + "\"" + (right - left > 6 ? " rx=\"2\"" : "");
     const bool alone = next == first + 1;
@@ -266,7 +288,7 @@ private:
   const Picoseconds end_;
   const Ticks ticks_;
   std::string body_;
-  double y_ = 0;
+  double y_ = 0, least_ = kLeast; ///< narrower spans of the panel are drawn together
 };
 
 } // namespace

@@ -128,6 +128,22 @@ TEST(Timeline, WorkSideBySideIsCountedOnce) {
   EXPECT_EQ(threads, (std::vector<int>{1, 2, 2, 1}));
 }
 
+/// The picture stays small enough for a document, and says how many commands a box stands for.
+TEST(Timeline, APictureIsBounded) {
+  Timeline t{.resources = {{.name = "gpu0"}, {.name = "gpu1"}}};
+  constexpr uint32_t kEach = 20000;
+  for (uint32_t i = 0; i < kEach; ++i)
+    for (uint32_t r : {0u, 1u})
+      t.spans.push_back({.resource = r, .begin = i * kMs, .end = (i + 1) * kMs});
+  t.spans.push_back({.resource = 0, .begin = kEach * kMs, .end = 2 * kEach * kMs}); // can be seen by itself
+  t.spans.back().name = "long";
+  arrange(t);
+  const std::string picture = timelineSvg({}, {&t, 1});
+  EXPECT_LE(count(picture, "<title>"), 600u);
+  EXPECT_GE(count(picture, "<title>"), 250u);
+  EXPECT_EQ(count(picture, "<title>long"), 1u);
+}
+
 /// On each accelerator for itself: unions of intervals, and the shorter of the two.
 TEST(Timeline, SideBySideIsThatOfIntervals) {
   const DeviceRef gpu0{DeviceKind::Gpu, 0}, gpu1{DeviceKind::Gpu, 1};
