@@ -43,6 +43,8 @@ Prediction predict(const runtime::Schedule &symbolic, const runtime::MachineMode
   prediction.transfer_seconds = runtime::seconds(e.transferTime);
   prediction.peak_bytes = e.peakBytes;
   prediction.peak_lower_bound_bytes = e.peakLowerBoundBytes;
+  for (const auto &[device, arenaBytes, heldBytes, capacity] : e.memory)
+    prediction.memory.push_back({device, heldBytes, arenaBytes, capacity});
   prediction.text += explainText(schedule, e);
   prediction.drawing = timelineText(schedule, {&e.timeline, 1}, 100, /*utf8=*/false);
   return prediction;

@@ -110,12 +110,20 @@ void JitCore::Impl::remember(const Found &found, const CallArgs &args, std::uniq
   giveBack(last);
 }
 
+static void refuseTypes(std::span<const Tensor> inputs, const std::string &why) {
+  fail<Error>("types are given for " + std::to_string(inputs.size()) + " tensors, but the arguments hold " + why,
+              inputs.empty() ? SourceLoc() : inputs.front().impl()->where, "jit", "give one type per tensor, in order");
+}
+
 const Tensor &inputAt(std::span<const Tensor> inputs, size_t i) {
   if (i >= inputs.size())
-    throw Error(
-        {.message = "types are given for " + std::to_string(inputs.size()) + " tensors, but the arguments hold more",
-         .hint = "give one type per tensor, in order"});
+    refuseTypes(inputs, "more");
   return inputs[i];
+}
+
+void checkInputsUsed(std::span<const Tensor> inputs, size_t used) {
+  if (used < inputs.size())
+    refuseTypes(inputs, std::to_string(used));
 }
 
 JitCore::JitCore(JitOptions options) : impl_(std::make_unique<Impl>()) {

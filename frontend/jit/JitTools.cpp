@@ -203,6 +203,9 @@ Prediction JitCore::explainRanks(const RankOptions &ranks, std::span<const Tenso
 ParallelComparison JitCore::explainParallel(int ranks, std::optional<int> axis, std::span<const TensorSpec> inputs,
                                             TraceBody &body, const std::source_location &where) const {
   JitOptions options = impl_->options;
+  if (ranks < 1)
+    fail<Error>("'" + options.name + "' is to be split over " + std::to_string(ranks) + " accelerators", toLoc(where),
+                "explain_parallel", "there is at least 1");
   options.mesh = {{"data", ranks}}, options.shard_axis = axis, options.pipeline.reset();
   const auto machine = currentMachine();
   const Traced traced = traceForRanks(std::move(options), machine, inputs, body, ranks, "explain_parallel", where);

@@ -83,7 +83,7 @@ std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const r
 }
 
 static constexpr const char *kMicroBatches = "micro";
-static FinishOptions::Pipeline pipelineOf(const JitOptions &options) {
+static FinishOptions::Pipeline pipelineOf(const JitOptions &options, const std::source_location &where) {
   if (!options.pipeline)
     return {};
   const char *order = "";
@@ -99,6 +99,10 @@ static FinishOptions::Pipeline pipelineOf(const JitOptions &options) {
   case PipelineOrder::AllForwardFirst:
     order = "gpipe";
     break;
+  default:
+    fail<Error>("'" + options.name + "' has a pipeline in the order " +
+                    std::to_string(static_cast<int>(options.pipeline->order)) + ", which is none",
+                toLoc(where), "jit", "orders are those of PipelineOrder");
   }
   return {kMicroBatches, options.pipeline->size, order};
 }
@@ -198,7 +202,7 @@ FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<r
           .devices = std::move(devices),
           .mesh = meshOf(options, machine.get(), where, ofOneRank),
           .shardAxis = shardAxisOf(options),
-          .pipeline = pipelineOf(options),
+          .pipeline = pipelineOf(options, where),
           .ofOneRank = ofOneRank,
           .bucketBytes = options.bucket_bytes};
 }

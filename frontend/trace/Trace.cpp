@@ -18,6 +18,7 @@
 
 #include <tressel/jit.h>
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tressel::detail {
@@ -28,6 +29,8 @@ TraceRecorder::~TraceRecorder() = default;
 Tensor TraceRecorder::input(const TensorType &type, const std::string &name, SourceLoc where, uint32_t home) {
   if (home)
     impl_->homes.emplace_back(impl_->args.size(), home);
+  if (impl_->args.empty())
+    impl_->func->setLoc(impl_->locate(where)); // for what is wrong with all of it
   mlir::Value v = impl_->addArgument(type, Impl::ArgKind::Input, impl_->uniqueName(name), 0, where);
   return makeValue(type, v.getAsOpaquePointer(), where);
 }
@@ -59,7 +62,7 @@ size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr
   if ((state.home = variable->value.impl()->home))
     homes.emplace_back(args.size(), state.home);
   mlir::Value v = addArgument(variable->value.type(), ArgKind::State, state.name, states.size(), where);
-  state.initial = recorder.makeValue(variable->value.type(), v.getAsOpaquePointer(), where);
+  state.initial = recorder.makeValue(variable->value.type(), v.getAsOpaquePointer(), userLine(where));
   state.current = state.initial;
   states.push_back(std::move(state));
   return states.size() - 1;
@@ -146,6 +149,64 @@ void TraceRecorder::Impl::cutValues(const FinishOptions &options) {
   }
 }
 
+/// By place in the row of a pipeline: the accelerators there, as TensorImpl::home.
+static std::vector<std::vector<uint32_t>> rowsOf(const graph::Mesh &mesh, const FinishOptions &options) {
+  std::vector<std::vector<uint32_t>> rows(1);
+  for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices)) {
+    if (rows.back().size() == static_cast<size_t>(mesh.numPlaces())) {
+      if (rows.size() == static_cast<size_t>(mesh.inRow))
+        break;
+      rows.emplace_back();
+    }
+    rows.back().push_back(homeNumber(device));
+  }
+  return rows;
+}
+
+void TraceRecorder::Impl::checkHomes(const FinishOptions &options) {
+  const llvm::FailureOr<graph::Mesh> mesh = graph::meshOf(func);
+  if (failed(mesh) || mesh->empty())
+    return;
+  const std::vector<std::vector<uint32_t>> rows = rowsOf(*mesh, options);
+  auto namesOf = [](llvm::ArrayRef<uint32_t> homes) {
+    return llvm::join(llvm::map_range(homes, [](uint32_t home) { return runtime::nameOf(deviceOfHome(home)); }), ", ");
+  };
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    if (arg.kind != ArgKind::State)
+      continue;
+    const State &state = states[arg.state];
+    std::vector<uint32_t> there;
+    if (const StateGroup::Lock lock(*state.variable); state.variable->spread)
+      there = state.variable->spread->homes;
+    else if (state.home)
+      there = {state.home};
+    const bool isSpread = there.size() > 1;
+    const auto row = llvm::find(rows, there);
+    const SourceLoc line = state.initial.impl()->where;
+    if (isSpread && row == rows.end())
+      fail<Error>("the Variable '" + state.name + "' lies on " + namesOf(there) +
+                      ", and the program that uses it computes on " +
+                      llvm::join(llvm::map_range(rows, namesOf), mesh->inRow > 1 ? ", then " : ", "),
+                  line, "jit",
+                  mesh->inRow > 1 ? "name the accelerators of its place in the row: stage(0, {gpu(0), gpu(1)})"
+                                  : "name the same accelerators in Variable::on, or Module::on, as the mesh has");
+    if (mesh->inRow < 2 || there.empty())
+      continue;
+    std::optional<int64_t> stage;
+    const bool isOfOne =
+        llvm::all_of(func.getArgument(static_cast<unsigned>(i)).getUsers(), [&](mlir::Operation *user) {
+          const auto own = graph::stageOf(user);
+          return !own || (*own == stage.value_or(*own) && (stage = own));
+        });
+    if (!isOfOne || !stage || row - rows.begin() == *stage % mesh->inRow)
+      continue;
+    const std::vector<uint32_t> &own = rows[static_cast<size_t>(*stage % mesh->inRow)];
+    fail<Error>("the Variable '" + state.name + "' lies on " + namesOf(there) + ", and stage " +
+                    std::to_string(*stage) + ", which uses it, is computed by " + namesOf(own),
+                line, "jit", "a stage's own accelerators are the last argument of Module::stage");
+  }
+}
+
 /// Variables on the very accelerators of the mesh are states of the ranks.
 std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &options,
                                                          std::map<std::string, std::shared_ptr<VariableImpl>> &parts) {
@@ -153,13 +214,7 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
   const llvm::FailureOr<graph::Mesh> mesh = graph::meshOf(func);
   if (failed(mesh) || mesh->empty() || mesh->numPlaces() < 2)
     return uses;
-  // By place in the row of a pipeline: the accelerators there.
-  std::vector<std::vector<uint32_t>> rows(1);
-  for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices)) {
-    if (rows.back().size() == static_cast<size_t>(mesh->numPlaces()))
-      rows.emplace_back();
-    rows.back().push_back(homeNumber(device));
-  }
+  const std::vector<std::vector<uint32_t>> rows = rowsOf(*mesh, options);
   for (auto [i, arg] : llvm::enumerate(args)) {
     if (arg.kind != ArgKind::State)
       continue;
@@ -167,7 +222,7 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
     const StateGroup::Lock lock(*state.variable);
     const std::shared_ptr<Spread> &spread = state.variable->spread;
     const auto row = spread ? llvm::find(rows, spread->homes) : rows.end();
-    if (row == rows.end() || row - rows.begin() >= mesh->inRow)
+    if (row == rows.end()) // of one without a Spread
       continue;
     const TensorType type = state.variable->value.type();
     const graph::ParsedSharding parsed = graph::parseSharding(state.variable->sharding, type.rank(), *mesh);
@@ -352,10 +407,12 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   impl.cutValues(options);
   std::map<std::string, std::shared_ptr<VariableImpl>> parts;
   std::vector<SpreadUse> spread;
-  if (options.ofOneRank)
+  if (options.ofOneRank) {
     codegen::makeRankProgram(*impl.module, options.mesh, {}); // inputs are cut
-  else if (options.compile && !options.compare)
+  } else if (options.compile && !options.compare) {
+    impl.checkHomes(options);
     spread = impl.spreadStates(options, parts);
+  }
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
     impl.module->print(os);

@@ -210,6 +210,9 @@ struct TraceRecorder::Impl {
   void placeValues(size_t numOutputs);
   /// The mesh and the pipeline, and how inputs and Variables are cut over it.
   void cutValues(const FinishOptions &options);
+  /// Throws Error where a Variable lies on several accelerators that are not those of the mesh, or of its stage, or on
+  /// one that is not its stage's: each call would copy it.
+  void checkHomes(const FinishOptions &options);
   std::vector<SpreadUse> spreadStates(const FinishOptions &options,
                                       std::map<std::string, std::shared_ptr<VariableImpl>> &parts);
   /// States lie where the compiler likes: of a program whose caller copies their values there and back.

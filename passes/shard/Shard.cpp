@@ -575,7 +575,7 @@ private:
     llvm::DenseSet<Operation *> ofStages;
     if (!mesh->time)
       forgetStages(main);
-    else if (failed(assignStages(main, ofStages)))
+    else if (failed(assignStages(main, mesh->inRow, ofStages)))
       return failure();
     if (!mesh->empty() && (mesh->numRanks() > 1 || mesh->inRow > 1 || ofOneRank)) {
       auto propagation = std::make_unique<Propagation>(main, *mesh);

@@ -127,6 +127,13 @@ struct Prediction {
   double compute_seconds = 0;                         ///< T_c
   double transfer_seconds = 0;                        ///< T_m
   int64_t peak_bytes = 0, peak_lower_bound_bytes = 0; ///< of scratch memory, on all devices together
+  /// What one device needs, in bytes: what lies there from call to call or belongs to the caller (weights, arguments,
+  /// results), and the most that intermediate values take at once.
+  struct Memory {
+    std::string device; ///< "gpu0"
+    int64_t held = 0, scratch = 0, capacity = 0;
+  };
+  std::vector<Memory> memory;
   std::string text;    ///< for people: what runs where, what bounds the step, what would help, and why all is where it is
   std::string drawing; ///< the timeline, a line per engine, 100 columns
 };
@@ -239,6 +246,8 @@ private:
 
 /// The i-th of the tensors that stand for the arguments'. Throws Error when types were given for fewer.
 const Tensor &inputAt(std::span<const Tensor> inputs, size_t i);
+/// Throws Error when types were given for more than the `used` tensors that the arguments hold.
+void checkInputsUsed(std::span<const Tensor> inputs, size_t used);
 
 /// The function to be recorded: given the arguments' tensors, the results' tensors in order.
 class TraceBody {
@@ -452,6 +461,7 @@ private:
       size_t next = 0;
       auto take = [&](const Tensor &) -> Tensor { return detail::inputAt(inputs, next++); };
       detail::mapTree(args, take);
+      detail::checkInputsUsed(inputs, next);
       auto result = std::make_shared<Result>();
       if constexpr (std::is_void_v<R>)
         std::apply(fn_, args);

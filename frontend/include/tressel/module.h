@@ -213,6 +213,7 @@ public:
     size_t next = 0;
     auto take = [&](const Tensor &) -> Tensor { return ::tressel::detail::inputAt(inputs, next++); };
     tressel::detail::mapTree(args, take);
+    ::tressel::detail::checkInputsUsed(inputs, next);
     auto result = std::make_shared<R>(std::apply([&](const auto &...a) { return module_.forward(a...); }, args));
     std::vector<Tensor> tensors = tensorsOf(std::as_const(*result));
     noteResult(*module_.node(), tensors);

@@ -20,6 +20,7 @@
 #include <tressel/module.h>
 #include <tressel/ops.h>
 #include <tressel/optim.h>
+#include <tressel/parallel.h>
 #include <tressel/profile.h>
 #include <tressel/progress.h>
 #include <tressel/random.h>

@@ -32,6 +32,19 @@ TEST(Dims, MarkedOnesHaveOneProgram) {
   EXPECT_EQ(f.stats().traces, 1u);
 }
 
+// Whether the slice has an element is open: of sizes up to 2 it has none.
+TEST(Dims, TheGradientOfASliceWithSteps) {
+  auto f = jit([](Tensor x) { return grad([&] { return sum(slice(x, {2}, {x.shape()[0]}, {3}) * 5); }, {x})[0]; });
+  f.compile({f32, {DimSpec("n", 0, 64)}});
+  for (int64_t n : {0, 1, 2, 3, 5, 6, 64}) {
+    const std::vector<float> gradient = f(from_span<float>(ramp(n), {n})).to_vector<float>();
+    ASSERT_EQ(gradient.size(), static_cast<size_t>(n));
+    for (size_t i = 0; i < gradient.size(); ++i)
+      EXPECT_EQ(gradient[i], i >= 2 && (i - 2) % 3 == 0 ? 5 : 0) << i << " of " << n;
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
 TEST(Dims, BoundsAndAgreementAreGuards) {
   auto f = jit([](Tensor x, Tensor y) { return x * y; }, {.infer_dynamic = false});
   const DimSpec n("n", 1, 8);

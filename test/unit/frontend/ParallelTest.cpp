@@ -319,6 +319,101 @@ TEST_F(Parallel, ErrorsSayWhatIsWrong) {
   EXPECT_NE(messageOf<ShapeError>([&] { v.shard("data"); }).find("names 1 dimensions of f32[4, 4]"), std::string::npos);
 }
 
+TEST_F(Parallel, WeightsThatLieElsewhereThanTheMesh) {
+  use_machine("sim:4gpu-pcie3");
+  const Variable w(ones({4, 8}), "w");
+  w.on(kTwo);
+  const auto f = [w](Tensor x) { return matmul(x, w.value()); };
+  const Tensor x = ones({8, 4});
+  const std::string message = messageOf<Error>([&] { jit(f, {.shard_axis = 0})(x).wait(); });
+  EXPECT_NE(message.find(
+                "the Variable 'w' lies on gpu0, gpu1, and the program that uses it computes on gpu0, gpu1, gpu2, gpu3"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("ParallelTest.cpp"), std::string::npos) << message;
+  EXPECT_NE(messageOf<Error>([&] {
+              jit(f, {.devices = {gpu(2), gpu(3)}, .shard_axis = 0})(x).wait();
+            }).find("computes on gpu2, gpu3"),
+            std::string::npos);
+  EXPECT_EQ(jit(f, {.mesh = {{"data", 2}}, .shard_axis = 0})(x).to_vector<float>()[0], 4);
+}
+
+TEST_F(Parallel, TypesForOtherArgumentsThanThereAre) {
+  use_machine("sim:2gpu-pcie3");
+  const auto f = jit([](Tensor a, Tensor b) { return a + b; });
+  const TensorSpec type{f32, {4, 4}};
+  for (const std::vector<TensorSpec> &types : {std::vector{type}, std::vector{type, type, type}}) {
+    const std::string message = messageOf<Error>([&] { (void)f.explain_ranks({.mesh = {{"data", 2}}}, types); });
+    EXPECT_NE(message.find("types are given for " + std::to_string(types.size()) + " tensors, but the arguments hold " +
+                           (types.size() == 1 ? "more" : "2")),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("ParallelTest.cpp"), std::string::npos) << message;
+  }
+  EXPECT_NE(messageOf<Error>([&] {
+              (void)f.explain_parallel(0, {type, type});
+            }).find("'jit' is to be split over 0 accelerators"),
+            std::string::npos);
+}
+
+// Replicas by the name of other frameworks: the whole batch comes back, and a step over them is that of one device.
+TEST_F(Parallel, DataParallelScattersAndGathers) {
+  const auto batches = batchesOf({16, 13, 16}, {20}, 10);
+  const Trained want = train("cpu", perceptron(), {}, batches);
+  use_machine("cpu");
+  const Floats scores = perceptron()(batches[1].x).to_vector<float>();
+  use_machine("sim:2gpu-pcie3");
+  const parallel::DataParallel net(perceptron(), kTwo);
+  const Floats got = net(batches[1].x).to_vector<float>();
+  ASSERT_EQ(got.size(), scores.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], scores[i], 1e-5f);
+  EXPECT_GT(machine().log().commands.size(), 0u);
+  expectSame(train("sim:2gpu-pcie3", net.module(), net.options({.name = "step"}), batches), want);
+}
+
+TEST_F(Parallel, EachIsCutWhereTheAxisDivides) {
+  const Variable matrix(ones({10, 32}), "matrix"), vector(ones({10}), "vector"), odd(ones({3}), "odd");
+  parallel::shard_each({{"matrix", matrix}, {"vector", vector}, {"odd", odd}}, {"data", 4});
+  EXPECT_EQ(matrix.impl()->sharding, "-, data");
+  EXPECT_EQ(vector.impl()->sharding, "");
+  EXPECT_EQ(odd.impl()->sharding, "");
+  parallel::shard_each({{"vector", vector}}, {"data", 5});
+  EXPECT_EQ(vector.impl()->sharding, "data");
+  EXPECT_NE(messageOf<Error>([&] {
+              parallel::shard_each({{"odd", odd}}, {"data", 0});
+            }).find("a size from 1"),
+            std::string::npos);
+}
+
+// ZeRO 1 and 3: states, or weights too, in parts; the same steps.
+TEST_F(Parallel, StatesInPartsTrainAlike) {
+  const auto batches = batchesOf({16, 16, 16}, {20}, 10);
+  const Trained want = train("cpu", perceptron(), {}, batches);
+  for (bool weightsToo : {false, true}) {
+    use_machine("sim:4gpu-pcie3");
+    nn::Sequential net = perceptron();
+    net.on({gpu(0), gpu(1), gpu(2), gpu(3)});
+    if (weightsToo)
+      parallel::shard_each(net.parameters(), {"data", 4});
+    optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    parallel::shard_each(opt.states(), {"data", 4});
+    const auto step = jit(
+        [=](Tensor x, Tensor label) {
+          auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
+          opt.update(grads);
+          return loss;
+        },
+        {.shard_axis = 0});
+    Trained got;
+    for (const Batch &batch : batches)
+      got.losses.push_back(step(batch.x, batch.label).item<float>());
+    for (const auto &[name, variable] : net.parameters())
+      got.weights[name] = variable.value().to_vector<float>();
+    expectSame(got, want);
+  }
+}
+
 TEST_F(Parallel, AVariableThatIsCutOtherwiseMakesTheProgramAnew) {
   use_machine("sim:2gpu-pcie3");
   const Variable w(ones({4, 8}), "w");

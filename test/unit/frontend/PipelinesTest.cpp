@@ -189,6 +189,23 @@ TEST_F(Parallel, PipelinesThatCannotBe) {
   EXPECT_NE(messageOf({.shard_axis = 2, .pipeline = Pipeline{.micro_batches = 2}})
                 .find("along dimension 2, which no argument has"),
             std::string::npos);
+  EXPECT_NE(messageOf({.pipeline = Pipeline{.order = static_cast<PipelineOrder>(77)}}).find("the order 77"),
+            std::string::npos);
+  const std::string without = messageOf({.pipeline = Pipeline{.micro_batches = 2, .size = 2}});
+  EXPECT_NE(without.find("no op belongs to a stage"), std::string::npos) << without;
+  EXPECT_NE(without.find("PipelinesTest.cpp"), std::string::npos) << without;
+  const nn::Sequential net = deepPerceptron();
+  for (int i = 0; i < 3; ++i)
+    net[std::to_string(i)].stage(i, {gpu((i + 1) % 2)});
+  std::string elsewhere;
+  try {
+    jit([net](Tensor a) { return net(a); }, {.pipeline = Pipeline{.micro_batches = 2, .size = 2}})(x);
+  } catch (const Error &e) {
+    elsewhere = e.what();
+  }
+  EXPECT_NE(elsewhere.find("lies on gpu1, and stage 0, which uses it, is computed by gpu0"), std::string::npos)
+      << elsewhere;
+  EXPECT_NE(elsewhere.find("PipelinesTest.cpp"), std::string::npos) << elsewhere;
   EXPECT_THROW(with_stage(-1, [] {}), Error);
   EXPECT_THROW(deepPerceptron()["0"].stage(-1), Error);
 }
