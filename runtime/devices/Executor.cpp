@@ -149,8 +149,9 @@ struct Executor::Impl {
     if (!s.mesh.empty())
       throwError<InputError>(
           "'", s.name,
-          "' is the program of one rank of a mesh: expandRanks (Ranks.h) makes that of all ranks for one "
-          "process, and across processes there is no communicator yet");
+          "' is the program of one rank of a mesh, which ranks in processes of their own run; they cannot exchange "
+          "anything yet, so it can be explained, and not run. A program for all ranks in this process has no "
+          "tressel.rank_program");
     for (const StreamDesc &stream : s.streams)
       machine->at(stream.device);
     for (const auto *values : {&s.inputs, &s.outputs})

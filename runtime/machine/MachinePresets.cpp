@@ -263,6 +263,9 @@ std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) 
     refuse("a size is a number of accelerators, as in '", preset.name,
            ":64', or hosts by accelerators of each, as in '", preset.name, ":16x4'");
   int64_t hosts = first, ofHost = second;
+  auto refuseMore = [&] { refuse("at most ", kMost, " accelerators, and ", kMostOfHost, " in a host"); };
+  if (first > kMost)
+    refuseMore();
   if (by == std::string_view::npos) {
     ofHost = std::min<int64_t>(first, preset.ofHost), hosts = first / ofHost;
     if (first % ofHost != 0) {
@@ -273,8 +276,8 @@ std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) 
              "' is ", first / even, " hosts of ", even);
     }
   }
-  if (ofHost > kMostOfHost || hosts > kMost || hosts * ofHost > kMost)
-    refuse("at most ", kMost, " accelerators, and ", kMostOfHost, " in a host");
+  if (ofHost > kMostOfHost || hosts * ofHost > kMost)
+    refuseMore();
   return {hosts, ofHost};
 }
 

@@ -15,7 +15,8 @@ using namespace tressel::tool;
 namespace {
 
 constexpr char kOverview[] =
-    R"(Tressel compiles tensor programs and runs them on the CPU.
+    R"(Tressel compiles tensor programs and runs them, on this computer's processor or on machines
+with GPUs.
 
   tressel inspect model.onnx                         what goes in and out, which ops, what is missing
   tressel run model.onnx --random-inputs 1           compile in memory, run once, show the outputs
@@ -271,7 +272,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
       ->check(CLI::Range(1, 4096));
   c->add_option("--ranks", a.ranks,
                 "MESH, as data=64 or data=8,model=4: predict one of so many processes, each with an accelerator of its "
-                "own; the first axis cuts the first dimension of inputs");
+                "own; the first axis cuts the first dimension of inputs")
+      ->check([](const std::string &mesh) { return mesh.empty() ? "names no axis: as data=64" : std::string(); });
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which count instead of the machine's figures");
   c->add_option("--timeline", a.timeline, "draw the predicted step into a file: .json (for Perfetto), .html, .svg or .dot");

@@ -208,6 +208,7 @@ TEST(MachineModel, PresetsWithANetworkTakeASize) {
     EXPECT_NE(refusalOf(none).find("a size is a number of accelerators, as in 'dgx-h100:64', or hosts by accelerators of each"), std::string::npos)
         << refusalOf(none);
   EXPECT_EQ(refusalOf("dgx-h100:99999992"), "machine 'dgx-h100:99999992': at most 4096 accelerators, and 16 in a host");
+  EXPECT_EQ(refusalOf("dgx-h100:99999999"), "machine 'dgx-h100:99999999': at most 4096 accelerators, and 16 in a host");
   EXPECT_EQ(refusalOf("dgx-h100:1x17"), "machine 'dgx-h100:1x17': at most 4096 accelerators, and 16 in a host");
   EXPECT_EQ(refusalOf("h100:8"), "machine 'h100:8': 'h100' is one accelerator in one host, without a network: it has no other size");
 }
