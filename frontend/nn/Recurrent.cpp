@@ -34,7 +34,8 @@ Initializer firstValues(int64_t hidden) {
 
 /// Part i of the last dimension, which holds `width` elements of each gate.
 Tensor gate(const Tensor &gates, int i, int64_t width) {
-  std::vector<int64_t> starts(static_cast<size_t>(gates.rank()), 0), limits(gates.type().shape.begin(), gates.type().shape.end());
+  std::vector<Size> starts(static_cast<size_t>(gates.rank()), 0),
+      limits(gates.type().shape.begin(), gates.type().shape.end());
   starts.back() = i * width;
   limits.back() = (i + 1) * width;
   return slice(gates, starts, limits);
@@ -70,7 +71,7 @@ Tensor zeroState(const Tensor &x, int64_t width) { return zeros({x.dim(0), width
 
 /// Row i of the first dimension, which goes.
 Tensor row(const Tensor &x, int64_t i) {
-  std::vector<int64_t> starts(static_cast<size_t>(x.rank()), 0), limits(x.type().shape.begin(), x.type().shape.end());
+  std::vector<Size> starts(static_cast<size_t>(x.rank()), 0), limits(x.type().shape.begin(), x.type().shape.end());
   starts[0] = i;
   limits[0] = i + 1;
   return squeeze(slice(x, starts, limits), 0);

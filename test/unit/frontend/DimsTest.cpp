@@ -32,6 +32,28 @@ TEST(Dims, MarkedOnesHaveOneProgram) {
   EXPECT_EQ(f.stats().traces, 1u);
 }
 
+// Recurrent layers are traced with an open batch like others; each step takes parts of what it computes.
+TEST(Dims, ARecurrentLayerOfAnOpenBatch) {
+  for (bool isGru : {false, true}) {
+    const nn::LSTM lstm(4, {.batch_first = true});
+    const nn::GRU gru(4, {.batch_first = true});
+    lstm.initialize({{f32, {1, 3, 2}}}, 1);
+    gru.initialize({{f32, {1, 3, 2}}}, 1);
+    auto run = [=](const Tensor &x) { return isGru ? gru(x).output : lstm(x).output; };
+    auto gradient = [=](Tensor x) { return grad([&] { return sum(run(x) * 3); }, {x})[0]; };
+    auto f = jit(gradient);
+    f.compile({f32, {DimSpec("batch", 1, 16), 3, 2}});
+    for (int64_t n : {1, 4, 16}) {
+      const Tensor x = rng::normal({n, 3, 2}, 5);
+      const std::vector<float> got = f(x).to_vector<float>(), want = gradient(x).to_vector<float>();
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], want[i], 1e-5f);
+    }
+    EXPECT_EQ(f.stats().traces, 1u);
+  }
+}
+
 // Whether the slice has an element is open: of sizes up to 2 it has none.
 TEST(Dims, TheGradientOfASliceWithSteps) {
   auto f = jit([](Tensor x) { return grad([&] { return sum(slice(x, {2}, {x.shape()[0]}, {3}) * 5); }, {x})[0]; });
