@@ -140,7 +140,7 @@ LogicalResult makePipeline(func::FuncOp main, int64_t data, int64_t microBatches
                 b.getStringAttr((kData + "=" + Twine(data) + ", micro=" + Twine(microBatches)).str()));
   main->setAttr(graph::kPipelineAttr, graph::pipelineAttr(main.getContext(), "micro", inRow));
   llvm::DenseSet<Operation *> named;
-  if (failed(passes::assignStages(main, inRow, named)))
+  if (failed(passes::assignStages(main, named)))
     return failure();
   llvm::DenseMap<Attribute, int64_t> placeOf;
   for (auto [i, stage] : passes::stagesOfStates(main))

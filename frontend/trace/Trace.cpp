@@ -30,7 +30,7 @@ Tensor TraceRecorder::input(const TensorType &type, const std::string &name, Sou
   if (home)
     impl_->homes.emplace_back(impl_->args.size(), home);
   if (impl_->args.empty())
-    impl_->func->setLoc(impl_->locate(where)); // for what is wrong with all of it
+    impl_->at = where;
   mlir::Value v = impl_->addArgument(type, Impl::ArgKind::Input, impl_->uniqueName(name), 0, where);
   return makeValue(type, v.getAsOpaquePointer(), where);
 }
@@ -167,6 +167,13 @@ void TraceRecorder::Impl::checkHomes(const FinishOptions &options) {
   const llvm::FailureOr<graph::Mesh> mesh = graph::meshOf(func);
   if (failed(mesh) || mesh->empty())
     return;
+  if (mesh->inRow > 1 && !func.walk([](mlir::Operation *op) {
+                                return graph::stageOf(op) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+                              })
+                              .wasInterrupted())
+    fail<Error>("the program is a pipeline of " + std::to_string(mesh->inRow) +
+                    " accelerators in a row, and no op belongs to a stage",
+                at, "jit", "say which do with Module::stage or with_stage, or leave Pipeline::size at 1");
   const std::vector<std::vector<uint32_t>> rows = rowsOf(*mesh, options);
   auto namesOf = [](llvm::ArrayRef<uint32_t> homes) {
     return llvm::join(llvm::map_range(homes, [](uint32_t home) { return runtime::nameOf(deviceOfHome(home)); }), ", ");

@@ -102,6 +102,7 @@ struct TraceRecorder::Impl {
   mlir::func::FuncOp func;
   mlir::OpBuilder builder{context.get()};
   std::vector<ArgInfo> args;
+  SourceLoc at;                                   ///< of what is wrong with all of it: where the first input was given
   std::vector<std::pair<size_t, uint32_t>> homes; ///< of arguments that are not on the host: TensorImpl::home
   std::vector<State> states;
   std::unordered_map<const VariableImpl *, size_t> stateOf;
@@ -211,7 +212,7 @@ struct TraceRecorder::Impl {
   /// The mesh and the pipeline, and how inputs and Variables are cut over it.
   void cutValues(const FinishOptions &options);
   /// Throws Error where a Variable lies on several accelerators that are not those of the mesh, or of its stage, or on
-  /// one that is not its stage's: each call would copy it.
+  /// one that is not its stage's: each call would copy it. Also where the accelerators of a row have no stages.
   void checkHomes(const FinishOptions &options);
   std::vector<SpreadUse> spreadStates(const FinishOptions &options,
                                       std::map<std::string, std::shared_ptr<VariableImpl>> &parts);

@@ -37,6 +37,10 @@ struct ShardingRule {
   /// The operand that is part of the result itself, so that only one rank counts it when parts are added up: the others
   /// have zeros. -1: there is none.
   int onceOperand = -1;
+  /// By result, the factors of whose sum it has terms; empty: each result of all that the op reduces over.
+  std::vector<std::vector<int>> terms;
+  /// Dimensions are cut into parts of one size, or not at all.
+  bool isEven = false;
   /// No part of a dimension may have fewer elements: 2 where a dimension of 1 means something else.
   int leastPart = 1;
 };

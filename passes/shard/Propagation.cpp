@@ -19,6 +19,16 @@ Sharding Propagation::of(Value value) const {
 }
 
 const op::ShardingRule *Propagation::ruleOf(Operation *op) {
+  if (auto scan = dyn_cast<graph::ScanOp>(op)) {
+    if (graph::deviceOf(op) || EffectFacts().hasEffects(op))
+      return nullptr;
+    std::unique_ptr<BodyRule> &body = bodies[op];
+    if (!body) {
+      auto made = std::make_unique<BodyRule>(ruleOfBody(scan, [&](Operation *inner) { return ruleOf(inner); }));
+      return &(bodies[op] = std::move(made))->rule; // other bodies may have come
+    }
+    return &body->rule;
+  }
   const op::OpInfo *info = graph::infoOf(op);
   if (!info || info->hasEffects || graph::deviceOf(op))
     return nullptr;
@@ -120,7 +130,7 @@ bool Propagation::mayCut(const op::ShardingRule &rule, unsigned factor, ArrayRef
       f.size.numberOr(ranks * rule.leastPart) < ranks * rule.leastPart) // some would have too little, or nothing
     return false;
   const bool isEven = dim::divideExactly(f.size, ranks).has_value();
-  if (ofOneRank && !isEven) // kernels of one program have one size
+  if ((ofOneRank || rule.isEven) && !isEven) // kernels of one program have one size
     return false;
   if (!isEven &&
       !f.size

@@ -2,6 +2,8 @@
 // the rules of ops (ir/op/ShardingRule.h).
 #pragma once
 
+#include "passes/shard/Bodies.h"
+
 #include "ir/graph/Mesh.h"
 #include "ir/op/ShardingRule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,14 +29,16 @@ public:
 
   /// Whole, if no sharding reached the value.
   graph::Sharding of(mlir::Value value) const;
-  /// Whole for ops that are no op of the table, have effects, or were placed by the user.
+  /// Whole for ops that have no rule, have effects, or were placed by the user.
   Cut cutOf(mlir::Operation *op);
   const op::ShardingRule *ruleOf(mlir::Operation *op);
+  /// Of a scan with a rule.
+  const BodyRule &bodyOf(graph::ScanOp scan) const { return *bodies.at(scan); }
 
   /// How an operand or result of an op that is cut so must lie.
   static graph::Sharding shardingOf(const op::ShardingRule::Dims &dims, const Cut &cut);
   /// The op is about to be erased.
-  void forget(mlir::Operation *op) { rules.erase(op); }
+  void forget(mlir::Operation *op) { rules.erase(op), bodies.erase(op); }
   /// A new value lies as another one.
   void copy(mlir::Value from, mlir::Value to) { known[to] = known.lookup(from); }
 
@@ -54,6 +58,7 @@ private:
   bool ofOneRank; ///< the parts of a dimension have one size
   llvm::DenseMap<mlir::Value, Known> known;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<op::ShardingRule>> rules;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<BodyRule>> bodies;
 };
 
 } // namespace tressel::passes

@@ -10,6 +10,8 @@
 #include "ir/graph/Stage.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Infer.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/StringExtras.h"
@@ -207,6 +209,64 @@ private:
     return attrs;
   }
 
+  using AttrsOfOps = llvm::DenseMap<Operation *, op::Attrs>;
+  static Cut cutOfBody(const BodyRule &body, Operation *op, const Cut &cut) {
+    Cut own;
+    for (int factor : body.factorsOf.at(op))
+      own.axes.push_back(factor < 0 ? Axes() : cut.axes[static_cast<size_t>(factor)]);
+    return own;
+  }
+  /// Those of all ops of a body; none where one of them does not compute its part.
+  std::optional<AttrsOfOps> attrsOfPart(graph::ScanOp scan, const Cut &cut) {
+    AttrsOfOps all;
+    const BodyRule &body = propagation.bodyOf(scan);
+    for (Operation &op : scan.getBody().front())
+      if (body.factorsOf.contains(&op)) {
+        std::optional<op::Attrs> attrs = attrsOfPart(&op, *propagation.ruleOf(&op), cutOfBody(body, &op, cut));
+        if (!attrs)
+          return std::nullopt;
+        all.try_emplace(&op, std::move(*attrs));
+      }
+    return all;
+  }
+  Type partInBody(const BodyRule &body, Value value, const Cut &cut) const {
+    Sharding sharding = Sharding::whole(rankOf(value));
+    if (auto dims = body.dimsOf.find(value); dims != body.dimsOf.end())
+      for (auto [axes, factor] : llvm::zip_equal(sharding.dims, dims->second))
+        if (factor >= 0)
+          axes = cut.axes[static_cast<size_t>(factor)];
+    return graph::toMlir(value.getContext(), graph::partOf(graph::fromMlir(value.getType()), sharding, mesh));
+  }
+  Operation *makePart(OpBuilder &b, graph::ScanOp scan, ValueRange operands, const AttrsOfOps &attrs, const Cut &cut) {
+    const BodyRule &rule = propagation.bodyOf(scan);
+    auto made = cast<graph::ScanOp>(b.cloneWithoutRegions(*scan.getOperation()));
+    made->setOperands(operands);
+    for (auto [dims, result] : llvm::zip_equal(rule.rule.results, made->getResults()))
+      result.setType(graph::toMlir(result.getContext(), graph::partOf(graph::fromMlir(result.getType()),
+                                                                      Propagation::shardingOf(dims, cut), mesh)));
+    IRMapping parts;
+    OpBuilder::InsertionGuard guard(b);
+    Block &body = scan.getBody().front(), *own = b.createBlock(&made.getBody());
+    for (BlockArgument argument : body.getArguments())
+      parts.map(argument, own->addArgument(partInBody(rule, argument, cut), argument.getLoc()));
+    for (Operation &op : body) {
+      if (auto of = attrs.find(&op); of != attrs.end()) {
+        const auto given = llvm::map_to_vector(op.getOperands(), [&](Value value) { return parts.lookup(value); });
+        Operation *part = graph::createOp(b, op.getLoc(), *graph::infoOf(&op), given, of->second);
+        graph::copyAnnotations(&op, part);
+        parts.map(op.getResults(), part->getResults());
+        continue;
+      }
+      Operation *copy = b.clone(op, parts);
+      if (DenseElementsAttr value; matchPattern(copy, m_Constant(&value)))
+        if (const auto type = cast<RankedTensorType>(partInBody(rule, op.getResult(0), cut)); type != value.getType()) {
+          copy->setAttr("value", value.resizeSplat(type));
+          copy->getResult(0).setType(type);
+        }
+    }
+    return made;
+  }
+
   /// On whole values: what has no rule.
   void computeWhole(Operation *op) {
     SmallVector<Value> operands;
@@ -227,7 +287,6 @@ private:
       computeWhole(op);
       return success();
     }
-    const op::OpInfo &info = *graph::infoOf(op);
     const op::ShardingRule &rule = *propagation.ruleOf(op);
     Cut cut = propagation.cutOf(op);
     OpBuilder b(op);
@@ -238,25 +297,36 @@ private:
       known[op->getResult(0)].push_back({local, wanted, {}, op::Combine::None});
       return success();
     }
-    std::optional<op::Attrs> attrs = attrsOfPart(op, rule, cut);
-    if (!attrs) { // each rank computes all of it
+    auto scan = dyn_cast<graph::ScanOp>(op);
+    std::optional<op::Attrs> attrs;
+    std::optional<AttrsOfOps> attrsInBody;
+    auto fits = [&] {
+      if (scan)
+        return (attrsInBody = attrsOfPart(scan, cut)).has_value();
+      return (attrs = attrsOfPart(op, rule, cut)).has_value();
+    };
+    if (!fits()) { // each rank computes all of it
       for (Axes &axes : cut.axes)
         axes.clear();
-      attrs = attrsOfPart(op, rule, cut);
+      if (!fits())
+        return op->emitError("has a rule of sharding that does not fit it; this is a bug of Tressel");
     }
-    if (!attrs)
-      return op->emitError("has a rule of sharding that does not fit it; this is a bug of Tressel");
-    Axes partial;
+    auto partialOf = [&](size_t result) {
+      Axes partial;
+      for (auto [f, factor] : llvm::enumerate(rule.factors))
+        if (factor.combine != op::Combine::None &&
+            (rule.terms.empty() || llvm::is_contained(rule.terms[result], static_cast<int>(f))))
+          partial.append(cut.axes[f].begin(), cut.axes[f].end());
+      return partial;
+    };
     op::Combine how = op::Combine::None;
     for (auto [factor, axes] : llvm::zip_equal(rule.factors, cut.axes))
-      if (factor.combine != op::Combine::None && !axes.empty()) {
-        partial.append(axes.begin(), axes.end());
+      if (factor.combine != op::Combine::None && !axes.empty())
         how = factor.combine;
-      }
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       operands.push_back(onRanks(operand, Propagation::shardingOf(rule.operands[i], cut), op));
-    if (rule.onceOperand >= 0 && !partial.empty()) {
+    if (const Axes partial = partialOf(0); rule.onceOperand >= 0 && !partial.empty()) {
       Value &once = operands[static_cast<size_t>(rule.onceOperand)];
       const TensorType type = graph::fromMlir(once.getType());
       const Value zeros =
@@ -269,12 +339,15 @@ private:
         once = parts.deal(choices, partial, once.getType());
       }
     }
-    Operation *made = graph::createOp(b, op->getLoc(), info, operands, *attrs);
+    Operation *made = scan ? makePart(b, scan, operands, *attrsInBody, cut)
+                           : graph::createOp(b, op->getLoc(), *graph::infoOf(op), operands, *attrs);
     graph::copyAnnotations(op, made);
     graph::setOnRanks(made);
-    for (auto [i, result] : llvm::enumerate(op->getResults()))
-      known[result].push_back(
-          {made->getResult(static_cast<unsigned>(i)), Propagation::shardingOf(rule.results[i], cut), partial, how});
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      const Axes partial = partialOf(i);
+      known[result].push_back({made->getResult(static_cast<unsigned>(i)), Propagation::shardingOf(rule.results[i], cut),
+                               partial, partial.empty() ? op::Combine::None : how});
+    }
     return success();
   }
 
@@ -575,7 +648,7 @@ private:
     llvm::DenseSet<Operation *> ofStages;
     if (!mesh->time)
       forgetStages(main);
-    else if (failed(assignStages(main, mesh->inRow, ofStages)))
+    else if (failed(assignStages(main, ofStages)))
       return failure();
     if (!mesh->empty() && (mesh->numRanks() > 1 || mesh->inRow > 1 || ofOneRank)) {
       auto propagation = std::make_unique<Propagation>(main, *mesh);

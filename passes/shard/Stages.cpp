@@ -40,17 +40,13 @@ llvm::DenseMap<unsigned, int64_t> stagesOfStates(func::FuncOp main) {
   return stages;
 }
 
-LogicalResult assignStages(func::FuncOp main, int64_t inRow, llvm::DenseSet<Operation *> &named) {
+LogicalResult assignStages(func::FuncOp main, llvm::DenseSet<Operation *> &named) {
   if (failed(checkStages(main)))
     return failure();
   Block &block = main.getBody().front();
   for (Operation &op : block)
     if (graph::stageOf(&op))
       named.insert(&op);
-  if (named.empty() && inRow > 1)
-    return main.emitError("is a pipeline of ")
-           << inRow << " accelerators in a row, and no op belongs to a stage; say which do (Module::stage, with_stage, "
-           << graph::kStageAttr << "), or leave the row at one accelerator";
   Operation *end = block.getTerminator();
   auto mayHave = [](Operation &op) {
     return !op.hasTrait<OpTrait::ConstantLike>() && !op.hasTrait<OpTrait::IsTerminator>();

@@ -15,7 +15,7 @@ namespace tressel::passes {
 /// An annotation that is no number from 0 on, and one of an op inside of a body, are errors at its line; so is a row of
 /// several accelerators where no op has one. `named` becomes the ops that had a stage before, and those that one stage
 /// alone reads: its accelerator computes them.
-llvm::LogicalResult assignStages(mlir::func::FuncOp main, int64_t inRow, llvm::DenseSet<mlir::Operation *> &named);
+llvm::LogicalResult assignStages(mlir::func::FuncOp main, llvm::DenseSet<mlir::Operation *> &named);
 /// Of each argument that is a state, by its number, the stage of all that reads it, once ops have one; nothing where
 /// they differ.
 llvm::DenseMap<unsigned, int64_t> stagesOfStates(mlir::func::FuncOp main);

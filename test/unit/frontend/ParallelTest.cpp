@@ -126,6 +126,42 @@ TEST_F(Parallel, ATransformersBlock) {
   expectSame(train("sim:4gpu-pcie3", block(), {.shard_axis = 0}, tokens()), want, 1e-4f);
 }
 
+struct Recurrent : nn::Module<Recurrent> {
+  nn::LSTM lstm;
+  nn::Dense head;
+  Recurrent() : lstm(child("lstm", nn::LSTM(12, {.batch_first = true}))), head(child("head", nn::Dense(10))) {}
+  Tensor forward(Tensor x) const { return head(mean(lstm(x).output, 1)); }
+};
+
+// Each accelerator takes its part of the batch through all steps; what the steps add up of the weights' gradient is
+// exchanged once.
+TEST_F(Parallel, ARecurrentNetwork) {
+  auto network = [] {
+    Recurrent net;
+    net.initialize({{f32, {1, 5, 6}}}, 1);
+    return net;
+  };
+  const auto batches = batchesOf({16, 16, 13, 16}, {5, 6}, 10);
+  const Trained want = train("cpu", network(), {}, batches);
+  expectSame(train("sim:2gpu-pcie3", network(), {.shard_axis = 0}, batches, 0, kTwo), want);
+  expectSame(train("sim:4gpu-pcie3", network(), {.shard_axis = 0}, batches, 0.5),
+             train("cpu", network(), {}, batches, 0.5));
+  expectSame(
+      train("sim:2gpu-pcie3", network(), {.mesh = {{"data", 2}}, .pipeline = Pipeline{.micro_batches = 2}}, batches),
+      want);
+  // Half of the work each, of a size that takes longer than to begin it.
+  auto seconds = [&](const JitOptions &options) {
+    use_machine("sim:2gpu-pcie3", {.computes = false});
+    nn::LSTM lstm(512, {.batch_first = true});
+    lstm.initialize({{f32, {1, 5, 512}}}, 1);
+    lstm.on({gpu(0), gpu(1)});
+    const auto f = jit([lstm](Tensor x) { return lstm(x).output; }, options);
+    f.compile({f32, {8192, 5, 512}});
+    return f.explain().compute_seconds;
+  };
+  EXPECT_LT(seconds({.shard_axis = 0}), 0.6 * seconds({.devices = {cpu(), gpu(0)}, .shard_axis = std::nullopt}));
+}
+
 TEST_F(Parallel, WeightsAreCutWithinLayers) {
   const Trained want = train("cpu", block(), {}, tokens());
   auto cut = [] {
