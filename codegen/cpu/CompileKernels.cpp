@@ -106,12 +106,12 @@ void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
     emitBitcodeCall(module, *k.source->bitcode, k.symbol);
     return;
   }
-  if (!k.source->parts.empty()) {
-    emitParts(module, k.source->parts, target.features(), k.symbol);
-    return;
-  }
   KernelSignature signature = k.source->signature;
   signature.symbol = k.symbol;
+  if (!k.source->parts.empty()) {
+    emitParts(module, k.source->parts, target.features(), signature);
+    return;
+  }
   emitKernel(module, k.source->plan, k.source->schedule, target.features(), signature);
 }
 
@@ -230,7 +230,7 @@ std::string printKernels(const std::vector<KernelSource> &kernels, const Target 
     if (k.bitcode)
       emitBitcodeCall(linked, *k.bitcode, k.signature.symbol);
     else if (!k.parts.empty())
-      emitParts(generated, k.parts, target.features(), k.signature.symbol);
+      emitParts(generated, k.parts, target.features(), k.signature);
     else
       emitKernel(generated, k.plan, k.schedule, target.features(), k.signature);
   }

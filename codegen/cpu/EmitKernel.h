@@ -24,8 +24,9 @@ struct ScheduledPart {
   /// Units of the kernel that are this nest: each is as many units of the nest as are worth a thread's while.
   int64_t units() const { return (schedule.range.number() + schedule.grain - 1) / schedule.grain; }
 };
-/// The function `symbol`, whose units are those of the parts, one part behind the other.
+/// The function that the signature names, whose units are those of the parts, one part behind the other. All are given
+/// the signature's sizes.
 llvm::Function *emitParts(llvm::Module &module, const std::vector<ScheduledPart> &parts, const CpuFeatures &features,
-                          const std::string &symbol);
+                          const KernelSignature &signature);
 
 } // namespace tressel::codegen

@@ -11,15 +11,18 @@ namespace tressel::codegen {
 
 using llvm::Value;
 
-llvm::Function *emitParts(llvm::Module &module, const std::vector<ScheduledPart> &parts, const CpuFeatures &features, const std::string &symbol) {
+llvm::Function *emitParts(llvm::Module &module, const std::vector<ScheduledPart> &parts, const CpuFeatures &features,
+                          const KernelSignature &signature) {
+  const std::string &symbol = signature.symbol;
   std::map<std::string, llvm::Function *> nests; // equal ones are one function
   for (const ScheduledPart &part : parts) {
     llvm::Function *&nest = nests[part.plan.str()];
     if (nest)
       continue;
-    KernelSignature signature;
-    signature.symbol = symbol + ".nest" + std::to_string(nests.size() - 1);
-    nest = emitKernel(module, part.plan, part.schedule, features, signature);
+    KernelSignature own; // the launch gives a nest the same sizes
+    own.symbol = symbol + ".nest" + std::to_string(nests.size() - 1);
+    own.symbols = signature.symbols;
+    nest = emitKernel(module, part.plan, part.schedule, features, own);
     nest->setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <dlfcn.h>
 #include <dnnl.hpp>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -551,6 +552,9 @@ Query query(const Params &params) {
     bool packed = params.packed >= 0;
     const Numbers sizes = params.typical();
     if (params.kind == Kind::Matmul) {
+      // Sizes of more than 32 bits: the library counts blocks of them in fewer, and divides by zero.
+      if (const auto &m = sizes.matmul; std::max({m.m, m.n, m.k}) > std::numeric_limits<int32_t>::max())
+        return it->second;
       MatmulPlan plan(sizes, packed);
       it->second = {true, true, {packed ? aligned(plan.full.weights_desc().get_size()) : 0, plan.scratchBytes()}};
     } else if (params.kind == Kind::ConvByWeights) {

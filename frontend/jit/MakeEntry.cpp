@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <iostream>
+#include <limits>
 
 namespace tressel::detail {
 
@@ -120,6 +121,9 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
   if (options.shard_axis && *options.shard_axis < 0)
     refuse("is to be cut along dimension " + std::to_string(*options.shard_axis),
            "shard_axis counts dimensions from the first, 0");
+  if (options.bucket_bytes < 1)
+    refuse("is to exchange gradients in pieces of " + std::to_string(options.bucket_bytes) + " bytes",
+           "bucket_bytes is at least 1");
   if (options.mesh.empty() && !options.shard_axis && !options.pipeline)
     return {};
   const Pipeline pipeline = options.pipeline.value_or(Pipeline());
@@ -170,6 +174,11 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
                (options.pipeline ? (text.empty() ? "" : ", ") + std::to_string(pipeline.size) + " in a row" : "") +
                "), and there are " + std::to_string(accelerators),
            "a mesh has as many places as accelerators, or fewer");
+  constexpr size_t kMostParts = 4096;
+  if (const size_t parts = ranks * static_cast<size_t>(pipeline.micro_batches); options.pipeline && parts > kMostParts)
+    refuse("is to be computed in " + std::to_string(parts) + " parts: " + std::to_string(pipeline.micro_batches) +
+               " micro-batches on each of " + std::to_string(ranks) + " accelerators (" + text + ")",
+           "there are at most 4096");
   if (options.pipeline)
     text += (text.empty() ? "" : ", ") + std::string(kMicroBatches) + "=" + std::to_string(pipeline.micro_batches);
   return text;
@@ -177,6 +186,17 @@ static std::string meshOf(const JitOptions &options, const runtime::Machine *mac
 
 void checkShardAxis(const JitOptions &options, std::span<const TensorType> types, const std::source_location &where) {
   const std::optional<int> axis = shardAxisOf(options);
+  int64_t parts = options.pipeline ? options.pipeline->micro_batches : 1;
+  if (!options.mesh.empty())
+    parts *= options.mesh.front().size;
+  else if (!options.pipeline) // of all accelerators: none of a size that is open
+    parts = std::numeric_limits<int32_t>::max();
+  for (const TensorType &type : types)
+    if (axis && *axis >= 0 && type.rank() > *axis && parts > 0)
+      if (const Size size = type.shape[*axis]; size.isSymbolic() && !dim::divideExactly(size, parts))
+        fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*axis) + " of " +
+                        type.str() + ", whose size is open: its parts would have none",
+                    toLoc(where), "jit", "give the size as a number, once for each that calls have");
   if (axis && std::ranges::none_of(types, [&](const TensorType &t) { return t.rank() > *axis; }))
     fail<Error>("'" + options.name + "' is to be cut along dimension " + std::to_string(*axis) +
                     ", which no argument has",

@@ -295,6 +295,10 @@ void ModuleHandle::on(const std::vector<Device> &devices, std::source_location w
 
 void ModuleHandle::stage(int number, const std::vector<Device> &devices, std::source_location where) const {
   tressel::detail::checkStage(number, where);
+  if (std::ranges::find(devices, cpu()) != devices.end())
+    tressel::detail::fail<Error>("stage " + std::to_string(number) + " of a module is to be computed by cpu",
+                                 tressel::detail::toLoc(where), "stage",
+                                 "stages are computed by accelerators: name those, or none");
   if (devices.size() == 1)
     moveHeld(get(where), devices.front(), where, &detail::Node::stage);
   else if (!devices.empty())

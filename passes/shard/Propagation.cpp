@@ -20,14 +20,12 @@ Sharding Propagation::of(Value value) const {
 
 const op::ShardingRule *Propagation::ruleOf(Operation *op) {
   if (auto scan = dyn_cast<graph::ScanOp>(op)) {
-    if (graph::deviceOf(op) || EffectFacts().hasEffects(op))
-      return nullptr;
-    std::unique_ptr<BodyRule> &body = bodies[op];
-    if (!body) {
+    if (bodies.try_emplace(op).second && !graph::deviceOf(op) && !EffectFacts().hasEffects(op)) {
       auto made = std::make_unique<BodyRule>(ruleOfBody(scan, [&](Operation *inner) { return ruleOf(inner); }));
-      return &(bodies[op] = std::move(made))->rule; // other bodies may have come
+      bodies[op] = std::move(made); // looked up again: others may have come
     }
-    return &body->rule;
+    const std::unique_ptr<BodyRule> &body = bodies[op];
+    return body ? &body->rule : nullptr;
   }
   const op::OpInfo *info = graph::infoOf(op);
   if (!info || info->hasEffects || graph::deviceOf(op))
@@ -66,8 +64,13 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
                                     << " ranks, which run one program";
       axes.clear();
     }
-    if (size.isNumber() ? size.number() < ranks : !dim::divideExactly(size, ranks))
-      axes.clear();
+    // As many axes as there are elements for, from the first on: of a small batch no micro-batches are made.
+    for (int64_t left = ranks; size.isNumber() ? size.number() < left : !dim::divideExactly(size, left);
+         left = mesh.numAlong(axes)) {
+      if (axes.empty())
+        break;
+      axes.pop_back();
+    }
   }
   known[value] = {parsed.sharding, true};
   return success();

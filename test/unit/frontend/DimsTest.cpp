@@ -54,6 +54,37 @@ TEST(Dims, ARecurrentLayerOfAnOpenBatch) {
   }
 }
 
+// The running statistics' updates are nests of one kernel where one thread computes them, and one asks for the size.
+TEST(Dims, BatchNormalizationTrainsOnAnOpenBatch) {
+  const nn::BatchNorm norm, same;
+  norm.initialize({{f32, {4, 5}}}, 1);
+  same.initialize({{f32, {4, 5}}}, 1);
+  auto f = jit([norm](Tensor x) {
+    TrainScope training;
+    return norm(x);
+  });
+  f.compile({f32, {DimSpec("batch", 2, 64), 5}});
+  for (int64_t n : {2, 7, 64}) {
+    const Tensor x = rng::normal({n, 5}, 3);
+    const std::vector<float> got = f(x).to_vector<float>();
+    std::vector<float> want;
+    {
+      TrainScope training;
+      want = same(x).to_vector<float>();
+    }
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], want[i], 1e-5f);
+    for (size_t v = 0; v < 2; ++v) {
+      const std::vector<float> now = norm.buffers()[v].second.value().to_vector<float>(),
+                               then = same.buffers()[v].second.value().to_vector<float>();
+      for (size_t i = 0; i < now.size(); ++i)
+        EXPECT_NEAR(now[i], then[i], 1e-5f) << norm.buffers()[v].first;
+    }
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
 // Whether the slice has an element is open: of sizes up to 2 it has none.
 TEST(Dims, TheGradientOfASliceWithSteps) {
   auto f = jit([](Tensor x) { return grad([&] { return sum(slice(x, {2}, {x.shape()[0]}, {3}) * 5); }, {x})[0]; });
@@ -65,6 +96,13 @@ TEST(Dims, TheGradientOfASliceWithSteps) {
       EXPECT_EQ(gradient[i], i >= 2 && (i - 2) % 3 == 0 ? 5 : 0) << i << " of " << n;
   }
   EXPECT_EQ(f.stats().traces, 1u);
+}
+
+// Compiling computes nothing, so sizes may be any that memory could hold.
+TEST(Dims, ProductsOverMoreThan32BitsCompile) {
+  auto f = jit([](Tensor x, Tensor y) { return matmul(transpose(x, {1, 0}), y); });
+  for (int64_t n : {int64_t(1) << 32, (int64_t(1) << 32) + 1, int64_t(5) << 31})
+    EXPECT_NO_THROW(f.compile({f32, {n, 12}}, {f32, {n, 16}}));
 }
 
 TEST(Dims, BoundsAndAgreementAreGuards) {

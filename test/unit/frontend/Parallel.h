@@ -101,4 +101,17 @@ inline nn::Sequential imageNetwork() {
   return net;
 }
 
+struct Recurrent : nn::Module<Recurrent> {
+  nn::LSTM lstm;
+  nn::Dense head;
+  Recurrent() : lstm(child("lstm", nn::LSTM(12, {.batch_first = true}))), head(child("head", nn::Dense(10))) {}
+  Tensor forward(Tensor x) const { return head(mean(lstm(x).output, 1)); }
+};
+
+inline Recurrent recurrentNetwork() {
+  Recurrent net;
+  net.initialize({{f32, {1, 5, 6}}}, 1);
+  return net;
+}
+
 } // namespace tressel::test

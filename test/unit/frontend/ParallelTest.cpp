@@ -126,29 +126,17 @@ TEST_F(Parallel, ATransformersBlock) {
   expectSame(train("sim:4gpu-pcie3", block(), {.shard_axis = 0}, tokens()), want, 1e-4f);
 }
 
-struct Recurrent : nn::Module<Recurrent> {
-  nn::LSTM lstm;
-  nn::Dense head;
-  Recurrent() : lstm(child("lstm", nn::LSTM(12, {.batch_first = true}))), head(child("head", nn::Dense(10))) {}
-  Tensor forward(Tensor x) const { return head(mean(lstm(x).output, 1)); }
-};
-
 // Each accelerator takes its part of the batch through all steps; what the steps add up of the weights' gradient is
 // exchanged once.
 TEST_F(Parallel, ARecurrentNetwork) {
-  auto network = [] {
-    Recurrent net;
-    net.initialize({{f32, {1, 5, 6}}}, 1);
-    return net;
-  };
   const auto batches = batchesOf({16, 16, 13, 16}, {5, 6}, 10);
-  const Trained want = train("cpu", network(), {}, batches);
-  expectSame(train("sim:2gpu-pcie3", network(), {.shard_axis = 0}, batches, 0, kTwo), want);
-  expectSame(train("sim:4gpu-pcie3", network(), {.shard_axis = 0}, batches, 0.5),
-             train("cpu", network(), {}, batches, 0.5));
-  expectSame(
-      train("sim:2gpu-pcie3", network(), {.mesh = {{"data", 2}}, .pipeline = Pipeline{.micro_batches = 2}}, batches),
-      want);
+  const Trained want = train("cpu", recurrentNetwork(), {}, batches);
+  expectSame(train("sim:2gpu-pcie3", recurrentNetwork(), {.shard_axis = 0}, batches, 0, kTwo), want);
+  expectSame(train("sim:4gpu-pcie3", recurrentNetwork(), {.shard_axis = 0}, batches, 0.5),
+             train("cpu", recurrentNetwork(), {}, batches, 0.5));
+  expectSame(train("sim:2gpu-pcie3", recurrentNetwork(),
+                   {.mesh = {{"data", 2}}, .pipeline = Pipeline{.micro_batches = 2}}, batches),
+             want);
   // Half of the work each, of a size that takes longer than to begin it.
   auto seconds = [&](const JitOptions &options) {
     use_machine("sim:2gpu-pcie3", {.computes = false});
@@ -340,6 +328,12 @@ TEST_F(Parallel, ErrorsSayWhatIsWrong) {
   EXPECT_NE(message({.shard_axis = -1}).find("along dimension -1"), std::string::npos);
   EXPECT_NE(message({.devices = {cpu()}, .shard_axis = 0}).find("`devices` names none"), std::string::npos);
   EXPECT_NE(message({.devices = {gpu(0), gpu(0)}, .shard_axis = 0}).find("of which gpu0 is named twice"), std::string::npos);
+  EXPECT_NE(message({.shard_axis = 0, .bucket_bytes = 0}).find("in pieces of 0 bytes"), std::string::npos);
+  const std::string open = messageOf<Error>([] {
+    use_machine("sim:2gpu-pcie3");
+    jit([](Tensor t) { return exp(t); }, {.shard_axis = 0}).compile({f32, {"batch", 4}});
+  });
+  EXPECT_NE(open.find("dimension 0 of f32[batch, 4], whose size is open"), std::string::npos) << open;
   const std::string unknown = message({.mesh = {{"data", 2}}}, "sim:2gpu-pcie3", "model, -");
   EXPECT_NE(unknown.find("names the axis 'model', which the mesh (data=2) does not have"), std::string::npos)
       << unknown;

@@ -110,9 +110,8 @@ TEST_F(Parallel, PipelinesAreAmongTheLayouts) {
   EXPECT_NE(odd.text.find("has no equal parts for 8 micro-batches"), std::string::npos) << odd.text;
 }
 
-// Eight parts of a batch, however many accelerators have them.
-TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
-  const auto batches = batchesOf({16, 16}, {3, 14, 14}, 10);
+/// Eight parts of a batch, on one to eight accelerators.
+template <typename Net> void expectSameBits(Net (*network)(), std::span<const Batch> batches) {
   std::optional<Trained> want;
   for (const bool areThere : {false, true})
     for (int n : {1, 2, 4, 8}) {
@@ -121,17 +120,21 @@ TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
       for (int i = 0; areThere && i < n; ++i)
         on.push_back(gpu(i));
       const Trained got =
-          train("sim:dgx-h100", imageNetwork(),
+          train("sim:dgx-h100", network(),
                 {.mesh = {{"data", n}}, .pipeline = Pipeline{.micro_batches = 8 / n}, .deterministic = true}, batches,
                 0.5, on);
       if (!want) {
         want = got;
-        expectSame(got, train("cpu", imageNetwork(), {}, batches, 0.5));
+        expectSame(got, train("cpu", network(), {}, batches, 0.5));
       }
       EXPECT_EQ(got.losses, want->losses);
       EXPECT_EQ(got.weights, want->weights);
     }
 }
+TEST_F(Parallel, DeterministicProgramsHaveTheSameBitsOnOneToEightAccelerators) {
+  expectSameBits(imageNetwork, batchesOf({16, 16}, {3, 14, 14}, 10));
+}
+TEST_F(Parallel, RecurrentOnesToo) { expectSameBits(recurrentNetwork, batchesOf({16, 16}, {5, 6}, 10)); }
 
 // What one accelerator holds is no reason to compute there what a mesh is to compute: of a list of one, too, the batch
 // comes in parts.
@@ -206,8 +209,24 @@ TEST_F(Parallel, PipelinesThatCannotBe) {
   EXPECT_NE(elsewhere.find("lies on gpu1, and stage 0, which uses it, is computed by gpu0"), std::string::npos)
       << elsewhere;
   EXPECT_NE(elsewhere.find("PipelinesTest.cpp"), std::string::npos) << elsewhere;
+  const std::string many =
+      messageOf({.mesh = {{"data", 2}}, .shard_axis = 0, .pipeline = Pipeline{.micro_batches = 2049}});
+  EXPECT_NE(many.find("in 4098 parts: 2049 micro-batches on each of 2 accelerators (data=2)"), std::string::npos)
+      << many;
+  EXPECT_THROW(deepPerceptron()["0"].stage(0, {cpu()}), Error);
   EXPECT_THROW(with_stage(-1, [] {}), Error);
   EXPECT_THROW(deepPerceptron()["0"].stage(-1), Error);
+}
+
+// A batch with fewer rows than parts is still cut over the accelerators.
+TEST_F(Parallel, SmallBatchesHaveNoMicroBatches) {
+  const auto batches = batchesOf({12, 3, 1}, {20}, 10);
+  const JitOptions options{.mesh = {{"data", 2}}, .pipeline = Pipeline{.micro_batches = 8}};
+  expectSame(train("sim:2gpu-pcie3", deepPerceptron(), options, batches), train("cpu", deepPerceptron(), {}, batches));
+  use_machine("sim:2gpu-pcie3", {.computes = false});
+  const auto f = jit([](Tensor x) { return exp(matmul(x, x)); }, options);
+  f.compile({f32, {12, 12}});
+  EXPECT_EQ(f.explain().text.find(": 0 ops on each rank"), std::string::npos) << f.explain().text;
 }
 
 TEST_F(Parallel, OneForwardOneBackwardKeepsLess) {
