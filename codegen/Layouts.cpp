@@ -81,7 +81,8 @@ llvm::SmallDenseSet<unsigned> statesOfUpdates(func::FuncOp main) {
   return found;
 }
 
-/// Cuts a state that says nothing itself along its first dimension that the ranks divide; what is small stays whole.
+/// Cuts a state that says nothing itself along its first dimension that the ranks divide; what is small stays whole. As
+/// parallel::shard_each does, so that what is compared is what one gets.
 void cutState(func::FuncOp main, unsigned i, int64_t ranks) {
   constexpr int64_t kSmall = 64 * 1024;
   const TensorType type = graph::fromMlir(main.getArgumentTypes()[i]);

@@ -7,13 +7,14 @@
 
 namespace tressel::parallel {
 
-/// Cuts each Variable along its first dimension that the axis' size divides; one that has none, as a scalar, is whole on
-/// each accelerator from then on. Of the states of an optimizer (`opt.states()`) it is what others call ZeRO 1 and 2:
-/// each rank sums its part of a gradient, updates its part of state and weight, and weights are gathered. Of parameters,
-/// before the optimizer is made, it is ZeRO 3, or fully sharded: weights too are held in parts, and gathered where they
-/// are used. Throws as Variable::shard; Error for a size below 1.
+/// Cuts each Variable of at least so many bytes along its first dimension that the axis' size divides; one that has
+/// none, or is smaller (its exchanges would take their latencies alone), is whole on each accelerator from then on, as
+/// explain_parallel has them. Of the states of an optimizer (`opt.states()`) it is what others call ZeRO 1 and 2:
+/// each rank sums its part of a gradient, updates its part of state and weight, and weights are gathered. Of
+/// parameters, before the optimizer is made, it is ZeRO 3, or fully sharded: weights too are held in parts, and
+/// gathered where they are used. Throws as Variable::shard; Error for a size below 1.
 void shard_each(const std::vector<std::pair<std::string, Variable>> &variables, const MeshAxis &axis,
-                std::source_location where = std::source_location::current());
+                int64_t least_bytes = 64 << 10, std::source_location where = std::source_location::current());
 
 /// A network of which each accelerator has a replica: a call scatters the batch (dimension 0 of each argument, whose
 /// size the accelerators need not divide), applies all replicas, and gathers the result, which is that of one device.

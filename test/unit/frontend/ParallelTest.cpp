@@ -404,12 +404,14 @@ TEST_F(Parallel, DataParallelScattersAndGathers) {
 
 TEST_F(Parallel, EachIsCutWhereTheAxisDivides) {
   const Variable matrix(ones({10, 32}), "matrix"), vector(ones({10}), "vector"), odd(ones({3}), "odd");
-  parallel::shard_each({{"matrix", matrix}, {"vector", vector}, {"odd", odd}}, {"data", 4});
+  parallel::shard_each({{"matrix", matrix}, {"vector", vector}, {"odd", odd}}, {"data", 4}, 0);
   EXPECT_EQ(matrix.impl()->sharding, "-, data");
   EXPECT_EQ(vector.impl()->sharding, "");
   EXPECT_EQ(odd.impl()->sharding, "");
-  parallel::shard_each({{"vector", vector}}, {"data", 5});
+  parallel::shard_each({{"vector", vector}}, {"data", 5}, 0);
   EXPECT_EQ(vector.impl()->sharding, "data");
+  parallel::shard_each({{"vector", vector}}, {"data", 5}); // small
+  EXPECT_EQ(vector.impl()->sharding, "");
   EXPECT_NE(messageOf<Error>([&] {
               parallel::shard_each({{"odd", odd}}, {"data", 0});
             }).find("a size from 1"),
@@ -425,9 +427,9 @@ TEST_F(Parallel, StatesInPartsTrainAlike) {
     nn::Sequential net = perceptron();
     net.on({gpu(0), gpu(1), gpu(2), gpu(3)});
     if (weightsToo)
-      parallel::shard_each(net.parameters(), {"data", 4});
+      parallel::shard_each(net.parameters(), {"data", 4}, 0);
     optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-    parallel::shard_each(opt.states(), {"data", 4});
+    parallel::shard_each(opt.states(), {"data", 4}, 0);
     const auto step = jit(
         [=](Tensor x, Tensor label) {
           auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
