@@ -128,7 +128,7 @@ private:
       keepWhole(numberOf(a, d));
   }
 
-  /// What the op is given, and gives, with what stands for it in the body.
+  /// Operands and results are the arguments and yields of the body.
   void linkEnds() {
     Operation *yield = body.getTerminator();
     const unsigned numCarried = static_cast<unsigned>(scan.getCarried().size()),
