@@ -73,6 +73,9 @@ bool isLinearIn(Operation *op, llvm::function_ref<bool(unsigned)> operands) {
     return false;
   if (form->alternatives) // each element is of one of the operands
     return llvm::all_of(llvm::seq(0u, op->getNumOperands()), operands);
+  for (auto [i, map] : llvm::enumerate(form->operands)) // each rank would add what is outside
+    if (operands(static_cast<unsigned>(i)) && map.guarded && map.outside != 0)
+      return false;
   return isLinear(form->body, operands);
 }
 

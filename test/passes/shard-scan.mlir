@@ -86,3 +86,21 @@ func.func @main(%x: tensor<5x8x4xf32> {tressel.name = "x", tressel.sharding = "-
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Padding with a number is not linear: each rank would count the number. (With zeros, as the gradient of a slice is, it is.)
+// CHECK-LABEL: func.func @main
+// CHECK: tressel.scan 5 carries(%{{.*}} : tensor<6xf32>) slices(%{{.*}} : tensor<5x8x4xf32>)
+// CHECK-NOT: tressel.collect
+func.func @main(%x: tensor<5x8x4xf32> {tressel.name = "x", tressel.sharding = "-, data, -"}) -> (tensor<6xf32> {tressel.name = "sum"}) attributes {tressel.mesh = "data=2"} {
+  %zero = tressel.constant dense<0.000000e+00> : tensor<6xf32>
+  %0 = tressel.scan 5 carries(%zero : tensor<6xf32>) slices(%x : tensor<5x8x4xf32>) -> tensor<6xf32> {
+  ^bb0(%i: tensor<i64>, %before: tensor<6xf32>, %a: tensor<8x4xf32>):
+    %1 = tressel.sum %a {axis = array<i64: 0>, keepdims = false} : (tensor<8x4xf32>) -> tensor<4xf32>
+    %2 = tressel.pad %1 {low = array<i64: 1>, high = array<i64: 1>, value = 3.000000e+00 : f64} : (tensor<4xf32>) -> tensor<6xf32>
+    %3 = tressel.add %before, %2 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    tressel.yield %3 : tensor<6xf32>
+  }
+  return %0 : tensor<6xf32>
+}
