@@ -129,8 +129,11 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
     whole values alone is computed once, unless it makes much of little.
     An op whose record has `fromParts` (`moments`) is computed of each rank's part, and the ranks gather that once, where
     parts are equal; otherwise the pass decomposes it.
+    The rule of a `scan` follows from its body's ops (shard/Bodies.h): it is cut into equal parts, and sums over them that its steps only add up are
+    combined behind the last one.
 
-    Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension with fewer elements than ranks is not cut. Equal annotations, axes that the
+    Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension is cut along as many of its axes, from the
+    first on, as it has elements for. Equal annotations, axes that the
     mesh lacks and a mesh larger than the machine are errors at the line of what is annotated. Without a mesh, annotations are removed.
 
     With `tressel.rank_program` on @main each rank runs a program of its own: nothing is computed once, arguments and results become the rank's parts, and
