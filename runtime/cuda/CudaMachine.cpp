@@ -20,6 +20,36 @@ constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
 
 int64_t nsSince(Clock::time_point begin) { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count(); }
 
+/// A stream of the driver's for copies that a thread waits for.
+class CopyStream {
+public:
+  CopyStream(const Driver &driver, const Card &card) : driver_(driver), card_(card) {}
+  ~CopyStream() {
+    if (handle_ && driver_.cuCtxSetCurrent(card_.context) == kSuccess)
+      driver_.cuStreamDestroy(handle_);
+  }
+  CopyStream(const CopyStream &) = delete;
+  Result copy(void *to, const void *from, int64_t bytes) {
+    if (bytes == 0)
+      return kSuccess;
+    constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
+    Result result = driver_.cuCtxSetCurrent(card_.context);
+    if (result == kSuccess && !handle_)
+      result = driver_.cuStreamCreate(&handle_, kNonBlocking);
+    if (result == kSuccess)
+      result = driver_.cuMemcpyAsync(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from),
+                                     static_cast<size_t>(bytes), handle_);
+    return result == kSuccess ? driver_.cuStreamSynchronize(handle_) : result;
+  }
+
+private:
+  const Driver &driver_;
+  const Card &card_;
+  StreamHandle handle_ = nullptr;
+};
+
+} // namespace
+
 /// The processor, whose pinned memory the driver has.
 class CudaHost final : public Device {
 public:
@@ -49,25 +79,30 @@ public:
     released_.freeUnused([this](void *unused) { driver_.cuMemFreeHost(unused); });
   }
   ~CudaHost() override {
-    released_.freeAll([this](void *unused) { driver_.cuMemFreeHost(unused); });
+    if (!wasForked())
+      released_.freeAll([this](void *unused) { driver_.cuMemFreeHost(unused); });
   }
   /// Pinned from the first registration to the last.
   void registerMemory(const void *memory, int64_t bytes, MemoryKind) override {
     std::lock_guard lock(mutex_);
-    if (bytes == 0 || registered_[memory]++ > 0)
+    if (bytes == 0)
       return;
+    Registered &known = registered_[reinterpret_cast<uintptr_t>(memory)];
+    if (known.count++ > 0)
+      return;
+    known.bytes = bytes;
     card_.use(driver_);
     const Result result = driver_.cuMemHostRegister(const_cast<void *>(memory), static_cast<size_t>(bytes), kPortable);
     if (result == kSuccess)
       return;
-    registered_.erase(memory);
+    registered_.erase(reinterpret_cast<uintptr_t>(memory));
     if (result != kAlreadyRegistered) // a part of it is, by other means: copies find out themselves
       throwError<RuntimeError>("the driver does not pin ", bytes, " bytes of the host: ", driver_.describe(result));
   }
   void unregisterMemory(const void *memory, int64_t, MemoryKind) override {
     std::lock_guard lock(mutex_);
-    const auto at = registered_.find(memory);
-    if (at == registered_.end() || --at->second > 0)
+    const auto at = registered_.find(reinterpret_cast<uintptr_t>(memory));
+    if (at == registered_.end() || --at->second.count > 0)
       return;
     registered_.erase(at);
     if (driver_.cuCtxSetCurrent(card_.context) == kSuccess)
@@ -78,10 +113,20 @@ public:
     return inner_->load(kernels, gpu);
   }
   void read(void *to, const void *from, int64_t bytes) override { inner_->read(to, from, bytes); }
-  /// As the processor's, but for copies from and to cards.
+  bool isRegistered(const void *memory, int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    auto at = registered_.upper_bound(begin);
+    if (at == registered_.begin())
+      return false;
+    --at;
+    return begin + static_cast<uintptr_t>(bytes) <= at->first + static_cast<uintptr_t>(at->second.bytes);
+  }
+  /// As the processor's, but for copies from and to cards. They have streams of the driver's: its legacy stream would
+  /// not wait for the others, and what it copies from memory that is not pinned has not arrived when the call returns.
   std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
     return std::make_unique<ThreadStream>(
-        [this](const DeviceCommand &command) -> DeviceFailureRef {
+        [this, own = std::make_shared<CopyStream>(driver_, card_)](const DeviceCommand &command) -> DeviceFailureRef {
           auto isAway = [](const Region &region) { return region.home.device.kind != DeviceKind::Cpu; };
           if (command.kind != DeviceCommandKind::Copy || std::ranges::none_of(command.regions, isAway)) {
             std::vector<void *> addresses;
@@ -89,13 +134,13 @@ public:
               addresses.push_back(region.address);
             return workOnHost(command, addresses, caps().device);
           }
-          Result result = driver_.cuCtxSetCurrent(card_.context);
-          if (result == kSuccess)
-            result = driver_.cuMemcpy(reinterpret_cast<Address>(command.regions[1].address), reinterpret_cast<Address>(command.regions[0].address),
-                                      static_cast<size_t>(command.regions[0].bytes));
+          const Result result =
+              own->copy(command.regions[1].address, command.regions[0].address, command.regions[0].bytes);
           if (result == kSuccess)
             return nullptr;
-          return std::make_shared<DeviceFailure>(FailureKind::Launch, concat("cuMemcpy failed: ", driver_.describe(result)), caps().device, command.tag);
+          return std::make_shared<DeviceFailure>(
+              FailureKind::Launch, concat("a copy between host and card failed: ", driver_.describe(result)),
+              caps().device, command.tag);
         },
         stamps_);
   }
@@ -110,9 +155,15 @@ private:
   StampList stamps_;
   std::mutex mutex_;
   std::vector<void *> pinned_;
-  std::map<const void *, int> registered_; ///< how often
+  struct Registered {
+    int64_t bytes = 0; ///< of the first time
+    int count = 0;     ///< how often
+  };
+  std::map<uintptr_t, Registered> registered_;
   PendingReleases released_;
 };
+
+namespace {
 
 /// What is known without figures: the devices.
 MachineModel modelWithoutFigures(const std::vector<Card> &cards) {
@@ -136,6 +187,8 @@ CudaDevice::CudaDevice(CudaMachine &machine, const Card &card, DeviceRef device)
 }
 
 CudaDevice::~CudaDevice() {
+  if (wasForked())
+    return;
   const Driver &driver = machine_.driver();
   if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
     return;
@@ -150,6 +203,7 @@ CudaDevice::~CudaDevice() {
 }
 
 void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
+  refuseFork();
   if (kind != MemoryKind::Device)
     throwError<Error>(caps_.name, " is an accelerator: its memory is Device");
   const Driver &driver = machine_.driver();
@@ -259,11 +313,14 @@ int64_t CudaDevice::psOf(EventHandle event) const {
 }
 
 //--- The machine ------------------------------------------------------------------------------------------------------
-CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, MachineModel model) : driver_(driver), keepsStamps_(request.stamps) {
+CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, MachineModel model)
+    : driver_(driver), keepsStamps_(request.stamps), staging_(driver, cards(driver).front()) {
   const std::vector<Card> &all = cards(driver);
   model_ = model.devices.empty() ? modelWithoutFigures(all) : std::move(model);
   model_.name = "cuda";
-  devices_.push_back(std::make_shared<CudaHost>(driver, all.front()));
+  auto host = std::make_shared<CudaHost>(driver, all.front());
+  host_ = host.get();
+  devices_.push_back(std::move(host));
   std::vector<size_t> named(request.cards.begin(), request.cards.end());
   if (named.empty())
     for (size_t i = 0; i < all.size(); ++i)
@@ -277,6 +334,11 @@ CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, Ma
 }
 
 CudaMachine::~CudaMachine() {
+  if (wasForked()) { // its threads are not here: nothing to wait for, and nothing that may be touched
+    new std::thread(std::move(issuer_));
+    new std::thread(std::move(settler_));
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
@@ -299,6 +361,18 @@ std::unique_lock<std::mutex> CudaMachine::beginCall(bool) {
         card->beginEpoch();
   }
   return call;
+}
+
+bool CudaMachine::isPageable(const Region &r) const {
+  return r.home.device.kind == DeviceKind::Cpu && r.home.memory == MemoryKind::Host &&
+         !host_->isRegistered(r.address, r.bytes);
+}
+
+Event CudaMachine::staging(const Region &region) const {
+  for (const CudaStream *stream : streams_)
+    if (const Event event = stream->staging(region); event.semaphore)
+      return event;
+  return {};
 }
 
 void CudaMachine::add(CudaStream &stream) {

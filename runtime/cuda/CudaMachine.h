@@ -18,6 +18,7 @@
 #include "../devices/ThreadStream.h"
 #include "Driver.h"
 #include "GpuKernel.h"
+#include "Staging.h"
 
 #include <condition_variable>
 #include <deque>
@@ -30,12 +31,17 @@ namespace tressel::runtime::cuda {
 
 class CudaMachine;
 class CudaDevice;
+class CudaGraph;
+class CudaHost;
 
 class CudaStream final : public Stream, NativeEvents {
 public:
   CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind);
   ~CudaStream() override;
   Event submit(const DeviceCommand &command) override;
+  /// A launch of the graph, whose launch before has ended. It stays until this one has.
+  Event submit(const CudaGraph &graph, std::span<const Event> waits, uint64_t tag);
+  CudaDevice &device() const { return device_; }
   Event last() const override;
   void abort(DeviceFailureRef failure) override;
   const char *driver() const override { return "cuda"; }
@@ -50,6 +56,8 @@ public:
   void forget(const CudaStream &other);
   bool isBusy() const { return !inFlight_.empty(); }
   bool isHeld() const { return !held_.empty() && !runsHostCall_; }
+  /// A copy in flight to bytes of the host that are not pinned, and overlap these; no semaphore: there is none.
+  Event staging(const Region &region) const;
   /// What the first command that is held back waits for. False: nothing any more, it can be tried again.
   bool addAwaited(std::vector<Event> &events) const;
 
@@ -60,20 +68,25 @@ private:
     std::vector<Event> waits;                   ///< issued, but not reached then: this fails with them
     int32_t *status = nullptr;                  ///< of a kernel
     const KernelDesc *kernel = nullptr;
+    const CudaGraph *graph = nullptr;
     DeviceFailureRef failure;
     Event signal;
     uint64_t tag = 0;
+    std::shared_ptr<StagedCopy> staged; ///< of a copy to memory that is not pinned
+    StagingPool::Block source;          ///< that a copy comes from
   };
   struct Held {
     explicit Held(const DeviceCommand &command, uint64_t number) : kept(command), number(number) {}
     KeptCommand kept;
     uint64_t number;
   };
+  Event give(const DeviceCommand &command);
   /// False: what it waits for is not issued.
   bool tryIssue(const DeviceCommand &command, uint64_t number);
   bool isReady(const DeviceCommand &command) const;
   void issue(const DeviceCommand &command, InFlight &flight);
   void launch(const DeviceCommand &command, InFlight &flight);
+  void copy(const DeviceCommand &command, InFlight &flight);
   void fill(const DeviceCommand &command);
   void dropHeld();
   DeviceFailureRef failureOf(const InFlight &flight, Result result) const;
@@ -89,8 +102,8 @@ private:
   bool runsHostCall_ = false;
   std::deque<InFlight> inFlight_;
   std::deque<Held> held_;
-  std::vector<void *> params_; ///< of a launch
-  std::vector<uint64_t> values_;
+  std::vector<void *> addresses_; ///< of a launch
+  LaunchParams params_;
 };
 
 class CudaDevice final : public Device {
@@ -145,8 +158,14 @@ public:
   ~CudaMachine() override;
   int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
   std::unique_lock<std::mutex> beginCall(bool isAside) override;
+  std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams,
+                                       std::span<const GroupCommand> commands) override;
 
   const Driver &driver() const { return driver_; }
+  StagingPool &stagingPool() { return staging_; }
+  Mover &mover() { return mover_; }
+  /// Of the host, and the driver does not know it.
+  bool isPageable(const Region &region) const;
   bool keepsStamps() const { return keepsStamps_; }
 
   std::mutex &mutex() const { return mutex_; }
@@ -156,6 +175,7 @@ public:
     auto *stream = dynamic_cast<CudaStream *>(semaphore->native());
     return stream && &stream->machine_ == this ? stream : nullptr;
   }
+  Event staging(const Region &region) const;
   void add(CudaStream &stream);
   void remove(CudaStream &stream);
   bool settleAll();
@@ -170,6 +190,9 @@ private:
   void settle();
   const Driver &driver_;
   const bool keepsStamps_;
+  StagingPool staging_;
+  Mover mover_;
+  CudaHost *host_ = nullptr; ///< the first of the devices
   mutable std::mutex mutex_;
   std::mutex calls_;
   std::vector<CudaStream *> streams_;

@@ -1,9 +1,10 @@
+#include "CudaGraph.h"
 #include "runtime/types/Concat.h"
 #include "runtime/types/KernelStatus.h"
-#include "CudaMachine.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tressel::runtime::cuda {
 namespace {
@@ -26,6 +27,8 @@ CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind) : m
 }
 
 CudaStream::~CudaStream() {
+  if (wasForked())
+    return;
   const Driver &driver = machine_.driver();
   if (driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
     driver.cuStreamSynchronize(handle_);
@@ -42,6 +45,15 @@ Event CudaStream::last() const {
 
 Event CudaStream::submit(const DeviceCommand &command) {
   checkShape(command);
+  return give(command);
+}
+
+Event CudaStream::submit(const CudaGraph &graph, std::span<const Event> waits, uint64_t tag) {
+  return give({.kind = DeviceCommandKind::Launch, .waits = waits, .kernel = &graph, .tag = tag});
+}
+
+Event CudaStream::give(const DeviceCommand &command) {
+  refuseFork();
   std::lock_guard lock(machine_.mutex());
   const uint64_t number = ++submitted_;
   if (!held_.empty() || runsHostCall_ || !tryIssue(command, number)) {
@@ -69,7 +81,8 @@ bool CudaStream::isReady(const DeviceCommand &command) const {
     if (!other || other->issued_ < wait.value)
       return false;
   }
-  return true;
+  // The host reads it when the copy is issued, so it has to be there.
+  return command.kind != DeviceCommandKind::Copy || !machine_.staging(command.regions[0]).semaphore;
 }
 
 bool CudaStream::tryIssue(const DeviceCommand &command, uint64_t number) {
@@ -123,9 +136,7 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
       launch(c, flight);
       break;
     case DeviceCommandKind::Copy:
-      if (c.regions[0].bytes > 0)
-        check(driver.cuMemcpyAsync(addressOf(c.regions[1].address), addressOf(c.regions[0].address), static_cast<size_t>(c.regions[0].bytes), handle_),
-              "cuMemcpyAsync");
+      copy(c, flight);
       break;
     case DeviceCommandKind::Fill:
       fill(c);
@@ -149,6 +160,12 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
 
 void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   const Driver &driver = machine_.driver();
+  if (const auto *graph = dynamic_cast<const CudaGraph *>(c.kernel)) {
+    flight.graph = graph;
+    if (const Result result = graph->launch(handle_); result != kSuccess)
+      throw Error(concat("the launch of a graph failed: ", driver.describe(result)));
+    return;
+  }
   const KernelDesc &desc = *c.desc;
   const auto *kernel = dynamic_cast<const GpuKernel *>(c.kernel);
   if (!kernel) {
@@ -161,41 +178,71 @@ void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   const Function function = kernel->function();
   flight.status = device_.takeStatus();
   flight.kernel = &desc;
-  values_.clear();
+  addresses_.clear();
   for (const Region &region : c.regions)
-    values_.push_back(addressOf(region.address));
-  for (int64_t scalar : c.scalars)
-    values_.push_back(static_cast<uint64_t>(scalar));
-  values_.push_back(addressOf(flight.status));
-  params_.clear();
-  for (uint64_t &value : values_)
-    params_.push_back(&value);
+    addresses_.push_back(region.address);
+  params_.set(addresses_, c.scalars, flight.status);
   const Result result = driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range.number()), 1, 1,
                                               kernel->threads(), 1, 1, 0, handle_, params_.data(), nullptr);
   if (result != kSuccess)
     throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
 }
 
+void CudaStream::copy(const DeviceCommand &c, InFlight &flight) {
+  const Driver &driver = machine_.driver();
+  const Region &from = c.regions[0], &to = c.regions[1];
+  const void *source = from.address;
+  void *destination = to.address;
+  if (from.bytes == 0)
+    return;
+  // Without pinned memory for it the driver does it, and makes this wait.
+  if (machine_.isPageable(from))
+    if (flight.source = machine_.stagingPool().take(from.bytes); flight.source.memory) {
+      std::memcpy(flight.source.memory, source, static_cast<size_t>(from.bytes));
+      source = flight.source.memory;
+    }
+  if (machine_.isPageable(to))
+    if (const StagingPool::Block block = machine_.stagingPool().take(to.bytes); block.memory) {
+      flight.staged = std::make_shared<StagedCopy>();
+      flight.staged->block = block;
+      flight.staged->to = destination;
+      flight.staged->bytes = to.bytes;
+      destination = block.memory;
+    }
+  device_.card().use(driver);
+  if (const Result result =
+          driver.cuMemcpyAsync(addressOf(destination), addressOf(source), static_cast<size_t>(from.bytes), handle_);
+      result != kSuccess)
+    throw Error(concat("cuMemcpyAsync failed: ", driver.describe(result)));
+}
+
+Event CudaStream::staging(const Region &region) const {
+  const auto begin = reinterpret_cast<uintptr_t>(region.address), end = begin + static_cast<uintptr_t>(region.bytes);
+  for (const InFlight &flight : inFlight_)
+    if (flight.staged)
+      if (const auto to = reinterpret_cast<uintptr_t>(flight.staged->to);
+          to < end && begin < to + static_cast<uintptr_t>(flight.staged->bytes))
+        return {const_cast<Semaphore *>(&progress_), flight.number};
+  return {};
+}
+
 void CudaStream::fill(const DeviceCommand &c) {
   const Driver &driver = machine_.driver();
-  const Address to = addressOf(c.regions[0].address);
-  const size_t element = static_cast<size_t>(sizeOf(c.type)), count = static_cast<size_t>(c.regions[0].bytes) / element;
-  Result result = kSuccess;
-  if (count == 0)
+  if (c.regions[0].bytes == 0)
     return;
-  const auto low = static_cast<uint32_t>(c.fillValue), high = static_cast<uint32_t>(c.fillValue >> 32);
-  if (element == 1)
-    result = driver.cuMemsetD8Async(to, static_cast<unsigned char>(low), count, handle_);
-  else if (element == 2)
-    result = driver.cuMemsetD16Async(to, static_cast<unsigned short>(low), count, handle_);
-  else if (element == 4)
-    result = driver.cuMemsetD32Async(to, low, count, handle_);
-  else if (low == high)
-    result = driver.cuMemsetD32Async(to, low, 2 * count, handle_);
-  else if (result = driver.cuMemsetD2D32Async(to, 8, low, 1, count, handle_); result == kSuccess)
-    result = driver.cuMemsetD2D32Async(to + 4, 8, high, 1, count, handle_);
-  if (result != kSuccess)
-    throw Error(concat("the driver's fill failed: ", driver.describe(result)));
+  for (const FillNodeParams &f : fillsOf(c, addressOf(c.regions[0].address), c.regions[0].bytes)) {
+    Result result = kSuccess;
+    if (f.height > 1)
+      result = driver.cuMemsetD2D32Async(f.to, f.pitch, f.value, f.width, f.height, handle_);
+    else if (f.elementBytes == 1)
+      result = driver.cuMemsetD8Async(f.to, static_cast<unsigned char>(f.value), f.width, handle_);
+    else if (f.elementBytes == 2)
+      result = driver.cuMemsetD16Async(f.to, static_cast<unsigned short>(f.value), f.width, handle_);
+    else
+      result = driver.cuMemsetD32Async(f.to, f.value, f.width, handle_);
+    if (result != kSuccess)
+      throw Error(concat("the driver's fill failed: ", driver.describe(result)));
+  }
 }
 
 bool CudaStream::addAwaited(std::vector<Event> &events) const {
@@ -210,6 +257,9 @@ bool CudaStream::addAwaited(std::vector<Event> &events) const {
     if (!other || other->issued_ < wait.value)
       events.push_back(wait);
   }
+  if (first.kept.command.kind == DeviceCommandKind::Copy)
+    if (const Event staging = machine_.staging(first.kept.regions[0]); staging.semaphore)
+      events.push_back(staging);
   if (isHostCall && first.number > 1)
     if (const Event last{const_cast<Semaphore *>(&progress_), first.number - 1}; last.state() == Semaphore::State::Pending)
       events.push_back(last);
@@ -268,6 +318,11 @@ DeviceFailureRef CudaStream::failureOf(const InFlight &flight, Result result) co
   for (const Event &wait : flight.waits)
     if (wait.state() == Semaphore::State::Failed)
       return wait.semaphore->failure();
+  if (flight.graph)
+    if (const CudaGraph::Failed failed = flight.graph->failed(); failed.kernel)
+      return std::make_shared<DeviceFailure>(
+          FailureKind::Kernel, concat(describeStatus(failed.status), " in kernel '", failed.kernel->symbol, "'"),
+          device, flight.tag + failed.tag);
   const int32_t status = flight.status ? *static_cast<volatile int32_t *>(flight.status) : 0;
   if (status == kKernelOk)
     return nullptr;
@@ -288,6 +343,10 @@ bool CudaStream::settle() {
     }
     // What it waited for has ended too, by the card, but its stream may not have been looked at.
     if (std::ranges::any_of(flight.waits, [](const Event &wait) { return wait.state() == Semaphore::State::Pending; }))
+      break;
+    if (flight.staged && result == kSuccess && !isDoomed_ && !flight.staged->isBegun)
+      machine_.mover().begin(flight.staged);
+    if (flight.staged && flight.staged->isBegun && !flight.staged->isDone.load(std::memory_order_acquire))
       break;
     DeviceFailureRef failure = progress_.failure();
     if (!failure)
@@ -310,6 +369,10 @@ bool CudaStream::settle() {
       device_.giveEvent(flight.end);
     if (flight.status)
       device_.giveStatus(flight.status);
+    if (flight.source.memory)
+      machine_.stagingPool().give(flight.source);
+    if (flight.staged)
+      machine_.stagingPool().give(flight.staged->block);
     inFlight_.pop_front();
     any = true;
   }

@@ -3,14 +3,18 @@
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
+#include <atomic>
 #include <dlfcn.h>
 #include <mutex>
+#include <pthread.h>
 
 namespace tressel::runtime::cuda {
 namespace {
 
 constexpr int kVersion = 12000; ///< whose functions are asked for
 constexpr Result kInsufficientDriver = 35, kStubLibrary = 34;
+
+std::atomic<bool> forked{false};
 
 struct Opened {
   Driver driver;
@@ -68,12 +72,23 @@ Opened open() {
   }
   d.cuDriverGetVersion(&d.version);
   opened.serves = true;
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   return opened;
 }
 
 } // namespace
 
+bool wasForked() { return forked.load(std::memory_order_relaxed); }
+void refuseFork() {
+  if (wasForked())
+    throw RuntimeError(Error::Details{
+        .message =
+            "this process was forked after its parent had begun to use GPUs, and NVIDIA's driver does not serve it",
+        .hint = "fork before the first use of a GPU, or start a new program (posix_spawn, exec)"});
+}
+
 const Driver *Driver::find(std::string *why) {
+  refuseFork();
   static const Opened &opened = *new Opened(open()); // streams may outlive static objects
   if (why)
     *why = opened.why;

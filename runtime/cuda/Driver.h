@@ -26,58 +26,100 @@ using StreamHandle = struct StreamTag *;
 using EventHandle = struct EventTag *;
 using Graph = struct GraphTag *;
 using GraphExec = struct GraphExecTag *;
+using GraphNode = struct GraphNodeTag *;
+
+/// Structures that the driver reads, as "CUDA Driver API" lays them out.
+struct KernelNodeParams { ///< CUDA_KERNEL_NODE_PARAMS_v2
+  Function function = nullptr;
+  unsigned gridX = 1, gridY = 1, gridZ = 1, blockX = 1, blockY = 1, blockZ = 1, sharedBytes = 0;
+  void **params = nullptr, **extra = nullptr;
+  void *kernel = nullptr;
+  Context context = nullptr;
+};
+struct FillNodeParams { ///< CUDA_MEMSET_NODE_PARAMS
+  Address to = 0;
+  size_t pitch = 0; ///< bytes from row to row
+  unsigned value = 0, elementBytes = 1;
+  size_t width = 0, height = 1; ///< elements, rows
+};
+struct CopyNodeEnd {
+  size_t x = 0, y = 0, z = 0, lod = 0;
+  unsigned type = 4; ///< CU_MEMORYTYPE_UNIFIED: any address
+  const void *host = nullptr;
+  Address address = 0;
+  void *array = nullptr, *reserved = nullptr;
+  size_t pitch = 0, height = 0;
+};
+struct CopyNodeParams { ///< CUDA_MEMCPY3D
+  CopyNodeEnd from, to;
+  size_t width = 0, height = 1, depth = 1; ///< bytes, rows, layers
+};
 
 /// The functions by name, each with its parameters.
-#define TRESSEL_CUDA_FUNCTIONS(F)                                                                                                          \
-  F(cuInit, (unsigned flags))                                                                                                              \
-  F(cuDriverGetVersion, (int *version))                                                                                                    \
-  F(cuGetErrorName, (Result error, const char **text))                                                                                     \
-  F(cuGetErrorString, (Result error, const char **text))                                                                                   \
-  F(cuDeviceGetCount, (int *count))                                                                                                        \
-  F(cuDeviceGet, (int *device, int ordinal))                                                                                               \
-  F(cuDeviceGetName, (char *name, int bytes, int device))                                                                                  \
-  F(cuDeviceGetAttribute, (int *value, int attribute, int device))                                                                         \
-  F(cuDeviceTotalMem, (size_t *bytes, int device))                                                                                         \
-  F(cuDeviceCanAccessPeer, (int *can, int device, int peer))                                                                               \
-  F(cuDevicePrimaryCtxRetain, (Context *context, int device))                                                                              \
-  F(cuCtxSetCurrent, (Context context))                                                                                                    \
-  F(cuCtxSynchronize, ())                                                                                                                  \
-  F(cuCtxEnablePeerAccess, (Context peer, unsigned flags))                                                                                 \
-  F(cuMemGetInfo, (size_t *free, size_t *total))                                                                                           \
-  F(cuMemAlloc, (Address *memory, size_t bytes))                                                                                           \
-  F(cuMemFree, (Address memory))                                                                                                           \
-  F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                                         \
-  F(cuMemFreeHost, (void *memory))                                                                                                         \
-  F(cuMemHostRegister, (void *memory, size_t bytes, unsigned flags))                                                                       \
-  F(cuMemHostUnregister, (void *memory))                                                                                                   \
-  F(cuMemcpy, (Address to, Address from, size_t bytes))                                                                                    \
-  F(cuMemcpyAsync, (Address to, Address from, size_t bytes, StreamHandle stream))                                                          \
-  F(cuMemsetD8Async, (Address to, unsigned char value, size_t count, StreamHandle stream))                                                 \
-  F(cuMemsetD16Async, (Address to, unsigned short value, size_t count, StreamHandle stream))                                               \
-  F(cuMemsetD32Async, (Address to, unsigned value, size_t count, StreamHandle stream))                                                     \
-  F(cuMemsetD2D32Async, (Address to, size_t pitch, unsigned value, size_t width, size_t height, StreamHandle stream))                      \
-  F(cuStreamCreate, (StreamHandle * stream, unsigned flags))                                                                               \
-  F(cuStreamDestroy, (StreamHandle stream))                                                                                                \
-  F(cuStreamSynchronize, (StreamHandle stream))                                                                                            \
-  F(cuStreamWaitEvent, (StreamHandle stream, EventHandle event, unsigned flags))                                                           \
-  F(cuStreamBeginCapture, (StreamHandle stream, int mode))                                                                                 \
-  F(cuStreamEndCapture, (StreamHandle stream, Graph *graph))                                                                               \
-  F(cuGraphInstantiateWithFlags, (GraphExec * exec, Graph graph, unsigned long long flags))                                                \
-  F(cuGraphLaunch, (GraphExec exec, StreamHandle stream))                                                                                  \
-  F(cuGraphExecDestroy, (GraphExec exec))                                                                                                  \
-  F(cuGraphDestroy, (Graph graph))                                                                                                         \
-  F(cuEventCreate, (EventHandle * event, unsigned flags))                                                                                  \
-  F(cuEventDestroy, (EventHandle event))                                                                                                   \
-  F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                                               \
-  F(cuEventQuery, (EventHandle event))                                                                                                     \
-  F(cuEventSynchronize, (EventHandle event))                                                                                               \
-  F(cuEventElapsedTime, (float *milliseconds, EventHandle from, EventHandle to))                                                           \
-  F(cuModuleLoadDataEx, (Module * module, const void *image, unsigned count, int *options, void **values))                                 \
-  F(cuModuleGetFunction, (Function * function, Module module, const char *name))                                                           \
-  F(cuModuleUnload, (Module module))                                                                                                       \
-  F(cuFuncGetAttribute, (int *value, int attribute, Function function))                                                                    \
-  F(cuLaunchKernel, (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ, \
-                     unsigned sharedBytes, StreamHandle stream, void **params, void **extra))
+#define TRESSEL_CUDA_FUNCTIONS(F)                                                                                      \
+  F(cuInit, (unsigned flags))                                                                                          \
+  F(cuDriverGetVersion, (int *version))                                                                                \
+  F(cuGetErrorName, (Result error, const char **text))                                                                 \
+  F(cuGetErrorString, (Result error, const char **text))                                                               \
+  F(cuDeviceGetCount, (int *count))                                                                                    \
+  F(cuDeviceGet, (int *device, int ordinal))                                                                           \
+  F(cuDeviceGetName, (char *name, int bytes, int device))                                                              \
+  F(cuDeviceGetAttribute, (int *value, int attribute, int device))                                                     \
+  F(cuDeviceTotalMem, (size_t * bytes, int device))                                                                    \
+  F(cuDeviceCanAccessPeer, (int *can, int device, int peer))                                                           \
+  F(cuDevicePrimaryCtxRetain, (Context * context, int device))                                                         \
+  F(cuCtxSetCurrent, (Context context))                                                                                \
+  F(cuCtxSynchronize, ())                                                                                              \
+  F(cuCtxEnablePeerAccess, (Context peer, unsigned flags))                                                             \
+  F(cuMemGetInfo, (size_t * free, size_t * total))                                                                     \
+  F(cuMemAlloc, (Address * memory, size_t bytes))                                                                      \
+  F(cuMemFree, (Address memory))                                                                                       \
+  F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                     \
+  F(cuMemFreeHost, (void *memory))                                                                                     \
+  F(cuMemHostRegister, (void *memory, size_t bytes, unsigned flags))                                                   \
+  F(cuMemHostUnregister, (void *memory))                                                                               \
+  F(cuMemcpy, (Address to, Address from, size_t bytes))                                                                \
+  F(cuMemcpyAsync, (Address to, Address from, size_t bytes, StreamHandle stream))                                      \
+  F(cuMemsetD8Async, (Address to, unsigned char value, size_t count, StreamHandle stream))                             \
+  F(cuMemsetD16Async, (Address to, unsigned short value, size_t count, StreamHandle stream))                           \
+  F(cuMemsetD32Async, (Address to, unsigned value, size_t count, StreamHandle stream))                                 \
+  F(cuMemsetD2D32Async, (Address to, size_t pitch, unsigned value, size_t width, size_t height, StreamHandle stream))  \
+  F(cuStreamCreate, (StreamHandle * stream, unsigned flags))                                                           \
+  F(cuStreamDestroy, (StreamHandle stream))                                                                            \
+  F(cuStreamSynchronize, (StreamHandle stream))                                                                        \
+  F(cuStreamQuery, (StreamHandle stream))                                                                              \
+  F(cuStreamWaitEvent, (StreamHandle stream, EventHandle event, unsigned flags))                                       \
+  F(cuStreamBeginCapture, (StreamHandle stream, int mode))                                                             \
+  F(cuStreamEndCapture, (StreamHandle stream, Graph * graph))                                                          \
+  F(cuGraphCreate, (Graph * graph, unsigned flags))                                                                    \
+  F(cuGraphAddKernelNode,                                                                                              \
+    (GraphNode * node, Graph graph, const GraphNode *after, size_t count, const KernelNodeParams *params))             \
+  F(cuGraphAddMemcpyNode, (GraphNode * node, Graph graph, const GraphNode *after, size_t count,                        \
+                           const CopyNodeParams *params, Context context))                                             \
+  F(cuGraphAddMemsetNode, (GraphNode * node, Graph graph, const GraphNode *after, size_t count,                        \
+                           const FillNodeParams *params, Context context))                                             \
+  F(cuGraphAddEmptyNode, (GraphNode * node, Graph graph, const GraphNode *after, size_t count))                        \
+  F(cuGraphGetEdges, (Graph graph, GraphNode * from, GraphNode * to, size_t * count))                                  \
+  F(cuGraphExecKernelNodeSetParams, (GraphExec exec, GraphNode node, const KernelNodeParams *params))                  \
+  F(cuGraphExecMemcpyNodeSetParams, (GraphExec exec, GraphNode node, const CopyNodeParams *params, Context context))   \
+  F(cuGraphExecMemsetNodeSetParams, (GraphExec exec, GraphNode node, const FillNodeParams *params, Context context))   \
+  F(cuGraphInstantiateWithFlags, (GraphExec * exec, Graph graph, unsigned long long flags))                            \
+  F(cuGraphLaunch, (GraphExec exec, StreamHandle stream))                                                              \
+  F(cuGraphExecDestroy, (GraphExec exec))                                                                              \
+  F(cuGraphDestroy, (Graph graph))                                                                                     \
+  F(cuEventCreate, (EventHandle * event, unsigned flags))                                                              \
+  F(cuEventDestroy, (EventHandle event))                                                                               \
+  F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                           \
+  F(cuEventQuery, (EventHandle event))                                                                                 \
+  F(cuEventSynchronize, (EventHandle event))                                                                           \
+  F(cuEventElapsedTime, (float *milliseconds, EventHandle from, EventHandle to))                                       \
+  F(cuModuleLoadDataEx, (Module * module, const void *image, unsigned count, int *options, void **values))             \
+  F(cuModuleGetFunction, (Function * function, Module module, const char *name))                                       \
+  F(cuModuleUnload, (Module module))                                                                                   \
+  F(cuFuncGetAttribute, (int *value, int attribute, Function function))                                                \
+  F(cuLaunchKernel,                                                                                                    \
+    (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
+     unsigned blockZ, unsigned sharedBytes, StreamHandle stream, void **params, void **extra))
 
 struct Driver {
 #define TRESSEL_CUDA_MEMBER(name, params) Result(*name) params = nullptr;
@@ -93,6 +135,11 @@ struct Driver {
   /// Throws RuntimeError: "gpu0: cuMemAlloc failed: ...".
   void check(Result result, std::string_view what, std::string_view where = "the CUDA driver") const;
 };
+
+/// Whether this process was forked from one that had opened the driver, which serves its parent alone.
+bool wasForked();
+/// Throws RuntimeError if so. Before locks are taken: a thread that the child does not have may hold them.
+void refuseFork();
 
 /// One GPU.
 struct Card {

@@ -83,6 +83,21 @@ GpuKernel::GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module) 
   threads_ = static_cast<unsigned>(threads);
 }
 
+std::vector<FillNodeParams> fillsOf(const DeviceCommand &c, Address to, int64_t bytes) {
+  const auto element = static_cast<unsigned>(sizeOf(c.type));
+  const size_t count = static_cast<size_t>(bytes) / element;
+  const auto low = static_cast<uint32_t>(c.fillValue), high = static_cast<uint32_t>(c.fillValue >> 32);
+  if (element <= 4)
+    return {{.to = to, .value = low, .elementBytes = element, .width = count}};
+  if (low == high)
+    return {{.to = to, .value = low, .elementBytes = 4, .width = 2 * count}};
+  const FillNodeParams half{.to = to, .pitch = 8, .value = low, .elementBytes = 4, .width = 1, .height = count};
+  FillNodeParams other = half;
+  other.to += 4;
+  other.value = high;
+  return {half, other};
+}
+
 Function GpuKernel::function() const {
   if (const Function known = function_.load(std::memory_order_acquire))
     return known;

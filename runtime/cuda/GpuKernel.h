@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,30 @@ private:
   unsigned threads_ = 0;
   mutable std::atomic<Function> function_{nullptr};
 };
+
+/// A kernel's parameters as the driver takes them: operands' addresses, scalars, and where its status goes.
+class LaunchParams {
+public:
+  void set(std::span<void *const> addresses, std::span<const int64_t> scalars, int32_t *status) {
+    values_.clear();
+    for (void *address : addresses)
+      values_.push_back(reinterpret_cast<uint64_t>(address));
+    for (int64_t scalar : scalars)
+      values_.push_back(static_cast<uint64_t>(scalar));
+    values_.push_back(reinterpret_cast<uint64_t>(status));
+    params_.clear();
+    for (uint64_t &value : values_)
+      params_.push_back(&value);
+  }
+  void **data() { return params_.data(); }
+
+private:
+  std::vector<uint64_t> values_;
+  std::vector<void *> params_;
+};
+
+/// The driver's fills for a Fill of `bytes` bytes, more than 0: two where elements of 8 bytes have halves that differ.
+std::vector<FillNodeParams> fillsOf(const DeviceCommand &command, Address to, int64_t bytes);
 
 } // namespace tressel::runtime::cuda
 #pragma GCC visibility pop

@@ -1,6 +1,8 @@
 #include "tressel/runtime/DeviceGraphs.h"
 
-#include <algorithm>
+#include "GraphLevels.h"
+
+#include <utility>
 
 namespace tressel::runtime {
 
@@ -13,40 +15,35 @@ std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
       return false;
     return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && isForGpu(s.kernels[c.kernel].target));
   };
-  struct Place {
-    bool node = false;
-    uint32_t level = 0;
-  };
-  std::vector<Place> places(p.commands.size());
+  const auto count = static_cast<uint32_t>(p.commands.size());
   constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> last(s.streams.size(), kNone);
-  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+  std::vector<bool> isANode(count);
+  std::vector<uint32_t> previous(count, kNone), last(s.streams.size(), kNone); // in the stream
+  for (uint32_t i = 0; i < count; ++i) {
+    isANode[i] = isNode(p.commands[i]);
+    previous[i] = std::exchange(last[p.commands[i].stream], i);
+  }
+  auto forEachBefore = [&](uint32_t i, auto &&use) {
     const Command &c = p.commands[i];
-    Place &here = places[i];
-    here.node = isNode(c);
-    auto after = [&](uint32_t other) {
-      const Place &before = places[other];
-      here.level = std::max(here.level, before.level + (here.node && !before.node ? 1 : 0));
-    };
     for (uint32_t w = 0; w < c.numWaits; ++w)
-      after(p.waits[c.firstWait + w].command);
-    if (last[c.stream] != kNone)
-      after(last[c.stream]);
-    if (here.node) {
-      if (graphs.size() <= here.level)
-        graphs.resize(here.level + 1);
-      DeviceGraph &graph = graphs[here.level];
-      graph.nodes.push_back(i);
-      graph.kernels += c.kind == CommandKind::Launch;
-      graph.copies += c.kind == CommandKind::Copy;
-      graph.fills += c.kind == CommandKind::Fill;
-      auto edge = [&](uint32_t other) { graph.edges += places[other].node && places[other].level == here.level; };
-      for (uint32_t w = 0; w < c.numWaits; ++w)
-        edge(p.waits[c.firstWait + w].command);
-      if (last[c.stream] != kNone)
-        edge(last[c.stream]);
-    }
-    last[c.stream] = i;
+      use(p.waits[c.firstWait + w].command);
+    if (previous[i] != kNone)
+      use(previous[i]);
+  };
+  const std::vector<uint32_t> levels = graphLevels(
+      count, [&](uint32_t i) { return isANode[i]; }, forEachBefore);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!isANode[i])
+      continue;
+    if (graphs.size() <= levels[i])
+      graphs.resize(levels[i] + 1);
+    DeviceGraph &graph = graphs[levels[i]];
+    const CommandKind kind = p.commands[i].kind;
+    graph.nodes.push_back(i);
+    graph.kernels += kind == CommandKind::Launch;
+    graph.copies += kind == CommandKind::Copy;
+    graph.fills += kind == CommandKind::Fill;
+    forEachBefore(i, [&](uint32_t before) { graph.edges += isANode[before] && levels[before] == levels[i]; });
   }
   std::erase_if(graphs, [](const DeviceGraph &graph) { return graph.nodes.empty(); });
   return graphs;
