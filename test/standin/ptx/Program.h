@@ -1,0 +1,212 @@
+// A kernel as it is executed: instructions with their operands' places, and the state of a block that executes them.
+//
+// A warp's registers lie side by side in its frame: 32 lanes of 2, 4 or 8 bytes each; predicates are masks of a bit for each lane.
+// Constants lie likewise in a pool that all warps share, so that an operand is an offset either way.
+#pragma once
+
+#include "test/standin/ptx/Ptx.h"
+#include "test/standin/ptx/Syntax.h"
+
+#include <array>
+#include <bit>
+#include <unordered_map>
+
+namespace tressel::standin::ptx {
+
+constexpr unsigned kLanes = 32;
+constexpr uint32_t kAllLanes = ~0u;
+
+/// Generic addresses of the spaces that are not global memory: above all of its addresses.
+constexpr unsigned kWindowShift = 48;
+constexpr uint64_t kSharedWindow = uint64_t(1) << kWindowShift, kLocalWindow = uint64_t(2) << kWindowShift,
+                   kParamWindow = uint64_t(3) << kWindowShift, kConstWindow = uint64_t(4) << kWindowShift,
+                   kModuleWindow = uint64_t(5) << kWindowShift; ///< the module's .global variables
+
+struct Warp;
+struct Instr;
+struct Block;
+struct Program;
+using Handler = void (*)(Warp &, const Instr &);
+
+enum class Kind : uint8_t {
+  Plain, ///< its handler does it all, for the lanes that are active
+  Branch,
+  BranchIndexed,
+  Exit,
+  Trap,
+  Barrier,   ///< of the block
+  Collective ///< of lanes of the warp
+};
+
+/// How MXCSR rounds and flushes for an instruction: a rounding mode, plus kFlush. Those without floating point have none.
+constexpr unsigned kNearest = 0, kDown = 1, kUp = 2, kZero = 3, kFlush = 4, kModes = 8;
+/// Instr::flags: bit m: it needs mode m.
+constexpr uint32_t kBlockStart = 1u << 8, ///< lanes may wait here while others are elsewhere
+    kGuarded = 1u << 9, kGuardNegated = 1u << 10,
+                   kControl = 1u << 11; ///< its kind is not Plain
+
+struct Instr {
+  Handler run = nullptr;
+  uint32_t op[8] = {}; ///< places of operands, destinations first; see Warp::at. A ninth and later ones are in Program::extra
+  int64_t imm = 0;
+  uint32_t flags = 0;
+  uint32_t guard = 0; ///< a predicate's place
+  uint32_t aux = 0;   ///< a target, an index into Program::extra or the cache of spans
+  Kind kind = Kind::Plain;
+  Space space = Space::Generic;
+  uint8_t count = 0;
+  uint8_t sub = 0; ///< a variant, as its handler says
+};
+static_assert(sizeof(Instr) == 64);
+
+/// What the warps of a collective instruction do together, and how it is told from others.
+enum class Together : uint8_t { ShuffleUp, ShuffleDown, ShuffleXor, ShuffleIndex, VoteAll, VoteAny, VoteUniform, VoteBallot, MatchAny, MatchAll,
+                                ReduceAdd, ReduceMin, ReduceMax, ReduceAnd, ReduceOr, ReduceXor, Sync, Elect, Matrix };
+
+struct Program {
+  std::string name;
+  std::shared_ptr<const std::string> text;
+  std::vector<Instr> code;
+  struct Place {
+    unsigned line = 0;
+    std::string_view text;
+  };
+  std::vector<Place> places; ///< of the instructions
+  std::vector<uint32_t> extra;
+  std::vector<std::byte> constants;
+  uint32_t frameBytes = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> uninitialized; ///< offsets and sizes in a frame: read before anything is written, perhaps
+  uint32_t caches = 0;                                      ///< spans that instructions remember
+  uint32_t paramBytes = 0, localBytes = 0, sharedBytes = 0;
+  uint32_t dynamicBegin = 0; ///< where dynamic shared memory begins
+  /// The module's .global and .const variables.
+  std::shared_ptr<struct Storage> storage;
+};
+
+struct Storage {
+  std::vector<uint64_t> globals, constants; ///< of 64 bits for their alignment
+  Span span;                                ///< of the .global variables
+  uint64_t constantBytes = 0;
+};
+
+/// Bytes that lanes of a block address from `begin` on.
+struct Region {
+  std::byte *host = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// A cp.async that has not been waited for.
+struct Copy {
+  std::byte *to = nullptr;
+  const std::byte *from = nullptr;
+  uint8_t bytes = 0, given = 0; ///< zeros after the given ones
+  uint8_t lane = 0;
+  uint32_t group = 0;
+};
+
+/// Lanes of a warp at one place.
+struct Group {
+  uint32_t pc = 0, mask = 0;
+  bool isWaiting = false;
+  uint32_t needs = 0;   ///< lanes of the warp that a collective instruction names
+  int barrier = -1;     ///< of the block, that it waits at
+};
+
+struct alignas(64) Warp {
+  std::byte *base[2] = {}; ///< the frame, and the constants less one
+  uint32_t active = 0;     ///< lanes that execute
+  uint32_t live = 0;       ///< lanes that have not exited
+  bool isPartial = false;  ///< live lanes are not active: what is written must be blended
+  uint32_t attention = 0;  ///< flags of instructions that need more than a call of their handler
+  uint32_t pc = 0;
+  uint32_t exists = 0; ///< lanes that are threads of the block
+  uint32_t carry = 0;
+  bool gaveWay = false; ///< its last turn ended in a loop that waits, perhaps
+  unsigned index = 0;
+  Block *block = nullptr;
+  alignas(64) std::byte scratch[8 * kLanes] = {};
+  uint32_t tid[3][kLanes] = {};
+  std::vector<Group> groups; ///< but that which executes
+  std::vector<Copy> copies;
+  std::array<uint32_t, kLanes> committed{}; ///< groups of copies
+  std::array<uint32_t, kLanes> barrierInput{};
+
+  /// An operand's place in memory: of a constant if its lowest bit is set.
+  std::byte *at(uint32_t place) const { return base[place & 1] + place; }
+  template <class T> const T *source(uint32_t place) const { return reinterpret_cast<const T *>(at(place)); }
+  template <class T> T *target(uint32_t place) const { return reinterpret_cast<T *>(at(place)); }
+  uint32_t predicate(uint32_t place) const { return *source<uint32_t>(place); }
+};
+
+struct Barrier {
+  uint32_t arrived = 0, expected = 0;
+  uint32_t count = 0; ///< of true predicates
+};
+
+struct Block {
+  const Program *program = nullptr;
+  const Launch *launch = nullptr;
+  Memory *memory = nullptr;
+  unsigned index[3] = {};
+  unsigned threads = 0;
+  Region shared, local, params, constants; ///< local: of all threads, one after the other
+  uint64_t sharedBegin = 0;
+  Span **caches = nullptr;
+  std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
+  uint64_t clock = 0;
+  uint64_t random = 0;
+
+  Span *find(uint64_t address) const;
+  const Region &region(Space space) const;
+  /// Where these bytes are for a lane, checked and marked. Throws Stop.
+  std::byte *locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes, bool isRead, bool isWrite);
+  [[noreturn]] void stop(const Warp &warp, const Instr &instr, unsigned lane, Fault::Kind kind, const std::string &what) const;
+  std::string describe(const Warp &warp, unsigned lane) const; ///< "kernel 'k', block (0, 0, 0), thread (3, 0, 0)"
+  std::string describe(const Instr &instr) const;              ///< "'bar.sync 0;' (line 12)"
+};
+
+/// Ends a launch.
+struct Stop {
+  Fault fault;
+};
+
+/// Marks bytes of a span: bits [from, to).
+void mark(uint64_t *bits, uint64_t from, uint64_t to);
+inline void markReads(Span &span, uint64_t from, uint64_t to) {
+  if (!span.reads)
+    return;
+  span.readsFrom = from < span.readsFrom ? from : span.readsFrom;
+  span.readsTo = to > span.readsTo ? to : span.readsTo;
+  mark(span.reads, from, to);
+}
+inline void markWrites(Span &span, uint64_t from, uint64_t to) {
+  if (!span.writes)
+    return;
+  span.writesFrom = from < span.writesFrom ? from : span.writesFrom;
+  span.writesTo = to > span.writesTo ? to : span.writesTo;
+  mark(span.writes, from, to);
+}
+
+/// Handlers by the names that Lower.cpp gives to what they do: "add.u32", "ld.global.b32.v4"; of the better of two instruction sets.
+Handler findHandler(const std::string &name);
+/// Those that are compiled for the least processor from now on, or again the best: to test both.
+void useBaseline(bool yes);
+
+/// Handlers that need no vector instructions of the processor.
+void addCommonHandlers(std::unordered_map<std::string, Handler> &handlers);
+/// What a collective instruction does, for groups of lanes that have met: an instruction and the lanes that are there, of each.
+struct Party {
+  const Instr *instr = nullptr;
+  uint32_t mask = 0;
+};
+void executeTogether(Warp &warp, std::span<const Party> parties);
+
+/// Sets MXCSR, and gives what it was.
+unsigned exchangeControl(unsigned value);
+unsigned controlOf(unsigned mode);
+
+/// Executes until all threads of the block have exited. Throws Stop.
+void executeBlock(Block &block);
+
+} // namespace tressel::standin::ptx
