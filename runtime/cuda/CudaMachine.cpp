@@ -17,6 +17,7 @@ constexpr size_t kStatusesAtOnce = 4096;
 constexpr std::chrono::microseconds kLooksFor{200}, kNap{20};
 constexpr unsigned kPortable = 1, kMapped = 2;          // CU_MEMHOSTALLOC
 constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
+constexpr unsigned kNonBlocking = 1;                    // CU_STREAM
 
 int64_t nsSince(Clock::time_point begin) { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count(); }
 
@@ -32,7 +33,6 @@ public:
   Result copy(void *to, const void *from, int64_t bytes) {
     if (bytes == 0)
       return kSuccess;
-    constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
     Result result = driver_.cuCtxSetCurrent(card_.context);
     if (result == kSuccess && !handle_)
       result = driver_.cuStreamCreate(&handle_, kNonBlocking);
@@ -184,6 +184,42 @@ MachineModel modelWithoutFigures(const std::vector<Card> &cards) {
 //--- Devices ----------------------------------------------------------------------------------------------------------
 CudaDevice::CudaDevice(CudaMachine &machine, const Card &card, DeviceRef device) : machine_(machine), card_(card) {
   caps_ = {.name = nameOf(device), .device = device, .implementation = "cuda", .memoryBytes = card.memoryBytes, .runsGpuCode = true};
+  makePool();
+}
+
+// A pool keeps what is given back to it, and gives it out again without the driver's cuMemFree, for which a card waits until all of its streams have ended.
+void CudaDevice::makePool() {
+  constexpr int kPoolsSupported = 115;   // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+  constexpr int kReleaseThreshold = 4;   // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+  const Driver &driver = machine_.driver();
+  int supported = 0;
+  card_.use(driver);
+  if (driver.cuDeviceGetAttribute(&supported, kPoolsSupported, card_.device) != kSuccess || !supported)
+    return;
+  MemoryPoolProps props;
+  props.device = card_.ordinal;
+  uint64_t all = UINT64_MAX;
+  if (driver.cuStreamCreate(&memoryStream_, kNonBlocking) != kSuccess) {
+    memoryStream_ = nullptr;
+    return;
+  }
+  if (driver.cuMemPoolCreate(&pool_, &props) != kSuccess)
+    pool_ = nullptr;
+  else if (driver.cuMemPoolSetAttribute(pool_, kReleaseThreshold, &all) != kSuccess) {
+    driver.cuMemPoolDestroy(pool_);
+    pool_ = nullptr;
+  }
+}
+
+Result CudaDevice::takeMemory(size_t bytes, Address &memory) const {
+  const Driver &driver = machine_.driver();
+  if (!pool_)
+    return driver.cuMemAlloc(&memory, bytes);
+  Result result = driver.cuMemAllocFromPoolAsync(&memory, bytes, pool_, memoryStream_);
+  if (result == kSuccess)
+    if (result = driver.cuStreamSynchronize(memoryStream_); result != kSuccess) // nothing else is in that stream
+      driver.cuMemFreeAsync(memory, memoryStream_);
+  return result;
 }
 
 CudaDevice::~CudaDevice() {
@@ -194,6 +230,12 @@ CudaDevice::~CudaDevice() {
     return;
   driver.cuCtxSynchronize();
   released_.freeAll([this](void *memory) { freeOnCard(memory); });
+  if (memoryStream_) {
+    driver.cuStreamSynchronize(memoryStream_);
+    driver.cuStreamDestroy(memoryStream_);
+  }
+  if (pool_)
+    driver.cuMemPoolDestroy(pool_);
   for (EventHandle event : events_)
     driver.cuEventDestroy(event);
   if (epoch_)
@@ -209,26 +251,42 @@ void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   const Driver &driver = machine_.driver();
   card_.use(driver);
   std::lock_guard lock(machine_.mutex());
-  released_.freeUnused([this](void *unused) { freeOnCard(unused); });
+  freeUnused();
   Address memory = 0;
-  const Result result = driver.cuMemAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  const auto wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  Result result = takeMemory(wanted, memory);
+  if (result == kOutOfMemory && pool_ && driver.cuStreamSynchronize(memoryStream_) == kSuccess && driver.cuMemPoolTrimTo(pool_, 0) == kSuccess)
+    result = takeMemory(wanted, memory); // pieces that were free did not fit
   if (result == kOutOfMemory) {
     size_t free = 0, total = 0;
     driver.cuMemGetInfo(&free, &total);
     throwError<OutOfMemory>(caps_.name, " (", card_.name, ") has no ", bytes, " bytes: ", free, " of ", total, " are free");
   }
-  driver.check(result, "cuMemAlloc", caps_.name);
+  driver.check(result, concat("allocating ", bytes, " bytes"), caps_.name);
   return reinterpret_cast<void *>(memory);
 }
 
 void CudaDevice::release(void *memory, std::span<const Event> lastUses) {
   std::lock_guard lock(machine_.mutex());
   released_.add(memory, lastUses);
-  released_.freeUnused([this](void *unused) { freeOnCard(unused); });
+  freeUnused();
+}
+void CudaDevice::freeUnused() {
+  // What failed may have been issued behind the command that is to blame, and run.
+  released_.freeUnused([this](void *unused) { freeOnCard(unused); }, [this](const Event &use) {
+    if (use.state() == Semaphore::State::Pending)
+      return true;
+    const CudaStream *stream = use.state() == Semaphore::State::Failed ? machine_.streamOf(use.semaphore) : nullptr;
+    return stream && stream->mayRun(use.value);
+  });
 }
 void CudaDevice::freeOnCard(void *memory) const {
   const Driver &driver = machine_.driver();
-  if (driver.cuCtxSetCurrent(card_.context) == kSuccess)
+  if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
+    return;
+  if (pool_)
+    driver.cuMemFreeAsync(reinterpret_cast<Address>(memory), memoryStream_);
+  else
     driver.cuMemFree(reinterpret_cast<Address>(memory));
 }
 

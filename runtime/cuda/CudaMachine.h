@@ -34,7 +34,7 @@ class CudaDevice;
 class CudaGraph;
 class CudaHost;
 
-class CudaStream final : public Stream, NativeEvents {
+class CudaStream final : public Stream, public NativeEvents { // public: streams are found by their events (dynamic_cast)
 public:
   CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind);
   ~CudaStream() override;
@@ -55,6 +55,8 @@ public:
   /// That stream goes: what it has to say of waits here is noted.
   void forget(const CudaStream &other);
   bool isBusy() const { return !inFlight_.empty(); }
+  /// Whether the card may still be at work on that command or one before, also if it is known to fail.
+  bool mayRun(uint64_t number) const { return !inFlight_.empty() && inFlight_.front().number <= number; }
   bool isHeld() const { return !held_.empty() && !runsHostCall_; }
   /// A copy in flight to bytes of the host that are not pinned, and overlap these; no semaphore: there is none.
   Event staging(const Region &region) const;
@@ -138,6 +140,10 @@ public:
 
 private:
   void freeOnCard(void *memory) const;
+  void freeUnused();
+  void makePool();
+  /// What the driver answers; the memory is there for every stream.
+  Result takeMemory(size_t bytes, Address &memory) const;
   CudaMachine &machine_;
   const Card &card_;
   DeviceCaps caps_;
@@ -148,6 +154,8 @@ private:
   EventHandle epoch_ = nullptr;
   int64_t epochPs_ = 0;
   PendingReleases released_;
+  MemoryPool pool_ = nullptr; ///< null: a card without pools
+  StreamHandle memoryStream_ = nullptr; ///< in whose order memory of the pool is given out and taken back
   std::mutex modulesMutex_;
   std::map<const std::vector<GpuCode> *, std::weak_ptr<GpuModule>> modules_; ///< the code of programs that some of them is loaded of
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tressel::runtime::cuda {
 namespace {
@@ -123,7 +124,12 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
       flight.waits.push_back(wait);
       const CudaStream *other = machine_.streamOf(wait.semaphore);
       const auto at = std::ranges::lower_bound(other->inFlight_, wait.value, {}, &InFlight::number);
-      if (at != other->inFlight_.end() && at->number == wait.value && at->end)
+      const bool isThere = at != other->inFlight_.end() && at->number == wait.value;
+      if (isThere && at->failure) {
+        flight.failure = at->failure;
+        return;
+      }
+      if (isThere && at->end)
         check(driver.cuStreamWaitEvent(handle_, at->end, 0), "cuStreamWaitEvent");
       // else nothing of it was issued: it fails when its turn comes, and this with it
     }
@@ -152,6 +158,9 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
     flight.end = device_.takeEvent();
     check(driver.cuEventRecord(flight.end, handle_), "cuEventRecord");
   } catch (const Error &problem) {
+    driver.cuStreamSynchronize(handle_); // no event says when what was issued has ended
+    if (flight.end)
+      device_.giveEvent(std::exchange(flight.end, nullptr));
     if (!flight.failure)
       flight.failure = std::make_shared<DeviceFailure>(FailureKind::Launch, concat(device_.caps().name, ": ", problem.message()),
                                                        device_.caps().device, c.tag);
@@ -357,7 +366,7 @@ bool CudaStream::settle() {
         flight.signal.semaphore->fail(failure);
       progress_.fail(failure);
     } else {
-      if (flight.begin && flight.end)
+      if (flight.begin && flight.end && driver.cuCtxSetCurrent(device_.card().context) == kSuccess) // times need it, queries do not
         device_.stamps().add({flight.tag, {&progress_, flight.number}, device_.psOf(flight.begin), device_.psOf(flight.end)});
       if (flight.signal.semaphore)
         flight.signal.semaphore->signal(flight.signal.value);

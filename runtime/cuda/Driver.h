@@ -27,6 +27,7 @@ using EventHandle = struct EventTag *;
 using Graph = struct GraphTag *;
 using GraphExec = struct GraphExecTag *;
 using GraphNode = struct GraphNodeTag *;
+using MemoryPool = struct MemoryPoolTag *;
 
 /// Structures that the driver reads, as "CUDA Driver API" lays them out.
 struct KernelNodeParams { ///< CUDA_KERNEL_NODE_PARAMS_v2
@@ -35,6 +36,15 @@ struct KernelNodeParams { ///< CUDA_KERNEL_NODE_PARAMS_v2
   void **params = nullptr, **extra = nullptr;
   void *kernel = nullptr;
   Context context = nullptr;
+};
+struct MemoryPoolProps { ///< CUmemPoolProps
+  int allocation = 1;    ///< CU_MEM_ALLOCATION_TYPE_PINNED: memory that stays where it is
+  int handles = 0;
+  int location = 1, device = 0; ///< CU_MEM_LOCATION_TYPE_DEVICE
+  void *security = nullptr;
+  size_t maxBytes = 0;
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
 };
 struct FillNodeParams { ///< CUDA_MEMSET_NODE_PARAMS
   Address to = 0;
@@ -74,6 +84,12 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
   F(cuMemGetInfo, (size_t * free, size_t * total))                                                                     \
   F(cuMemAlloc, (Address * memory, size_t bytes))                                                                      \
   F(cuMemFree, (Address memory))                                                                                       \
+  F(cuMemPoolCreate, (MemoryPool * pool, const MemoryPoolProps *props))                                                                    \
+  F(cuMemPoolDestroy, (MemoryPool pool))                                                                                                   \
+  F(cuMemPoolSetAttribute, (MemoryPool pool, int attribute, void *value))                                                                  \
+  F(cuMemPoolTrimTo, (MemoryPool pool, size_t bytes))                                                                                      \
+  F(cuMemAllocFromPoolAsync, (Address * memory, size_t bytes, MemoryPool pool, StreamHandle stream))                                       \
+  F(cuMemFreeAsync, (Address memory, StreamHandle stream))                                                                                 \
   F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                     \
   F(cuMemFreeHost, (void *memory))                                                                                     \
   F(cuMemHostRegister, (void *memory, size_t bytes, unsigned flags))                                                   \

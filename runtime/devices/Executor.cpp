@@ -70,6 +70,7 @@ struct Executor::Impl {
   std::vector<CallersMemory> statesMemory;          // by state
   bool prepared = false;
   std::vector<std::unique_ptr<Issuer>> issuers; // by call in flight
+  DeviceFailureRef broken;                      // after which a device did not come back
 
   ~Impl() {
     issuers.clear();
@@ -251,6 +252,8 @@ struct Executor::Impl {
   }
   void prepareNow() {
     const Schedule &s = schedule();
+    if (broken)
+      throwFailure(s, *broken);
     const Instance &instance = !s.dims.empty() && instances.empty() ? instanceFor(leastDims(s)) : instances.front();
     const auto call = machine->beginCall();
     discard(arenas[0]);
@@ -262,6 +265,8 @@ struct Executor::Impl {
   }
   void stepNow(const Instance &instance, std::span<const Call> calls) {
     const Schedule &numbers = numbersOf(instance);
+    if (broken)
+      throwFailure(numbers, *broken);
     const size_t atOnce = std::min<size_t>(numbers.inFlight, calls.size());
     const auto call = machine->beginCall();
     machine->setCaller(this);
@@ -283,9 +288,14 @@ struct Executor::Impl {
       return;
     const size_t count = issuers.size();
     issuers.clear(); // what has failed has failed for good
-    provideIssuers(count);
-    if (failure->kind == FailureKind::DeviceLost)
-      recover(*failure);
+    try {
+      provideIssuers(count);
+      if (failure->kind == FailureKind::DeviceLost)
+        recover(*failure);
+    } catch (const Error &) { // the device does not come back, which is not what happened first
+      issuers.clear();
+      broken = failure;
+    }
     throwFailure(numbers, *failure);
   }
 

@@ -12,10 +12,11 @@ namespace tressel::runtime {
 class PendingReleases {
 public:
   void add(void *memory, std::span<const Event> lastUses) { pending_.push_back({memory, {lastUses.begin(), lastUses.end()}}); }
-  /// Calls `free(memory)` for all memory whose last uses are reached or failed.
-  template <typename Free> void freeUnused(Free &&free) {
+  static bool isPending(const Event &use) { return use.state() == Semaphore::State::Pending; }
+  /// Calls `free(memory)` for all memory whose last uses are reached or failed, or as the device says.
+  template <typename Free, typename IsPending = bool (*)(const Event &)> void freeUnused(Free &&free, IsPending &&isPending = &PendingReleases::isPending) {
     std::erase_if(pending_, [&](const Pending &pending) {
-      if (std::ranges::any_of(pending.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
+      if (std::ranges::any_of(pending.lastUses, isPending))
         return false;
       free(pending.memory);
       return true;

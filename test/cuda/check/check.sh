@@ -46,6 +46,7 @@ has steps && cp "$there/steps/losses.jsonl" "$out/"
 begun=$SECONDS
 has peers && { PYTHONPATH=$here timeout 300 python3 "$here/peers.py" --compile >"$out/peers.jsonl" 2>"$out/peers.log"; report peers "exit $?"; }
 has devices && tests devices "$there/bin/test_devices" --gtest_filter='*Conformance*/cuda*'
+has devices && tests semantics "$there/bin/test_cuda_semantics" # what the stand-in driver takes for the driver's meaning
 if has ops; then
   export TRESSEL_TEST_ON=cuda
   for name in gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_forms_test; do

@@ -9,7 +9,7 @@ here=$(dirname "$(readlink -f "$0")") source=$(readlink -f "$(dirname "$0")/../.
 stage=$build/gpu/stage cache=$build/gpu/cache
 rm -rf "$stage"
 mkdir -p "$stage/bin" "$stage/lib"
-for program in test_devices gpu-bench gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_forms_test tressel data_parallel; do
+for program in test_devices test_cuda_semantics gpu-bench gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_forms_test tressel data_parallel; do
   strip -o "$stage/bin/$program" "$build/bin/$program"
 done
 for library in libtressel_runtime.so.0 libtressel_kernels.so.0 libtressel_devices.so.0 libtressel_cuda.so.0 libtressel_compiler.so; do

@@ -81,9 +81,10 @@ double call() {
     b.s.inputs[0].home = b.s.outputs[0].home = homeOn(test::kGpu0);
     const uint32_t first = b.on(test::kGpu0, type), second = b.on(test::kGpu0, type);
     const uint16_t s = test::DeviceBuilder::compute(test::kGpu0);
-    b.launch(b.twice(16), {x}, {first}, {}, s);
-    b.launch(b.twice(16), {first}, {second}, {}, s);
-    b.launch(b.twice(16), {second}, {y}, {}, s);
+    const uint32_t twice = b.twice(16);
+    b.launch(twice, {x}, {first}, {}, s);
+    b.launch(twice, {first}, {second}, {}, s);
+    b.launch(twice, {second}, {y}, {}, s);
     for (KernelDesc &desc : b.s.kernels)
       desc = test::onCard(desc);
     ProgramCode code;

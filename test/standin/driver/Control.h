@@ -30,6 +30,7 @@ struct Control {
   ///   error=E                           a CUresult; 0: the default
   ///   null=0|1                          read when the library is loaded: launches, copies, events and waits do nothing, for what issuing costs the host
   ///   findings=exit|keep                a finding is printed and ends the process with status 86 (the default), or is kept
+  ///   trace=0|1                         each operation is printed when it is given and when it runs
   ///   forget=1                          findings, counts and failures asked for
   bool (*configure)(const char *options);
   /// What was found, a line each, cut to `bytes`; returns how many lines there are.

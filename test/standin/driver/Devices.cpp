@@ -180,9 +180,9 @@ Result cuCtxSynchronize() {
     for (const auto &[handle, stream] : world.streams)
       if (stream->context == context)
         world.finish(stream->last);
-    for (const auto &operation : std::vector(world.pending())) // of streams that are destroyed
-      if (operation->context == context)
-        world.finish(operation);
+    for (const OperationRef &last : world.orphans)
+      if (last->context == context)
+        world.finish(last);
     return context->sticky;
   });
 }

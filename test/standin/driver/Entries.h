@@ -58,6 +58,8 @@ template <typename T> T *at(std::map<const void *, std::unique_ptr<T>> &all, con
 }
 /// Handle 0 is the legacy stream of the current context. Null: no such stream.
 Stream *streamAt(World &world, const void *handle);
+/// The same where work is given to it: it has to be the current context's.
+Stream *currentStreamAt(World &world, const void *handle);
 /// What a kernel launch is made of; the parameters are copied. `grid` and `block` are checked.
 Result makeLaunch(World &world, const void *function, const unsigned grid[3], const unsigned block[3], unsigned sharedBytes, void **params, KernelLaunch &launch);
 

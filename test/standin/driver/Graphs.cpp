@@ -36,7 +36,7 @@ static_assert(sizeof(KernelNodeParams) == 72 && sizeof(FillNodeParams) == 40 && 
 constexpr unsigned kHostMemory = 1, kDeviceMemory = 2, kUnified = 4; // CUmemorytype
 
 Result cuGraphCreate(Graph **graph, unsigned flags) {
-  return call("cuGraphCreate", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphCreate", Needs::Init, [&](World &world) -> Result {
     if (flags != 0)
       return kInvalidValue;
     auto made = std::make_unique<Graph>();
@@ -48,12 +48,11 @@ Result cuGraphCreate(Graph **graph, unsigned flags) {
 
 /// A node behind `after`, which `fill` completes.
 template <typename Fill> Result addNode(const char *name, Node **handle, Graph *graph, Node *const *after, size_t count, Fill &&fill) {
-  return call(name, Needs::Context, [&](World &world) -> Result {
+  return call(name, Needs::Init, [&](World &world) -> Result {
     Graph *known = at(world.graphs, graph);
     if (!known)
       return kInvalidHandle;
     auto node = std::make_unique<Node>();
-    node->context = current();
     for (size_t i = 0; i < count; ++i) {
       if (std::ranges::none_of(known->nodes, [&](const auto &other) { return other.get() == after[i]; }))
         return kInvalidValue;
@@ -72,7 +71,10 @@ template <typename Fill> Result addNode(const char *name, Node **handle, Graph *
 Result setKernel(World &world, Node &node, const KernelNodeParams &p) {
   node.kind = Node::Kind::Kernel;
   const unsigned grid[] = {p.gridX, p.gridY, p.gridZ}, block[] = {p.blockX, p.blockY, p.blockZ};
-  return makeLaunch(world, p.function, grid, block, p.sharedBytes, p.params, node.kernel);
+  const Result result = makeLaunch(world, p.function, grid, block, p.sharedBytes, p.params, node.kernel);
+  if (result == kSuccess)
+    node.context = node.kernel.module->context;
+  return result;
 }
 Result setCopy(Node &node, const CopyNodeParams &p) {
   node.kind = Node::Kind::Copy;
@@ -112,7 +114,7 @@ Result cuGraphAddEmptyNode(Node **node, Graph *graph, Node *const *after, size_t
 }
 
 Result cuGraphGetNodes(Graph *graph, Node **nodes, size_t *count) {
-  return call("cuGraphGetNodes", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphGetNodes", Needs::Init, [&](World &world) -> Result {
     const Graph *known = at(world.graphs, graph);
     if (!known)
       return kInvalidHandle;
@@ -123,7 +125,7 @@ Result cuGraphGetNodes(Graph *graph, Node **nodes, size_t *count) {
   });
 }
 Result cuGraphGetEdges(Graph *graph, Node **from, Node **to, size_t *count) {
-  return call("cuGraphGetEdges", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphGetEdges", Needs::Init, [&](World &world) -> Result {
     const Graph *known = at(world.graphs, graph);
     if (!known)
       return kInvalidHandle;
@@ -139,18 +141,17 @@ Result cuGraphGetEdges(Graph *graph, Node **from, Node **to, size_t *count) {
   });
 }
 Result cuGraphDestroy(Graph *graph) {
-  return call("cuGraphDestroy", Needs::Context, [&](World &world) { return world.graphs.erase(graph) ? kSuccess : kInvalidValue; });
+  return call("cuGraphDestroy", Needs::Init, [&](World &world) { return world.graphs.erase(graph) ? kSuccess : kInvalidValue; });
 }
 
 Result cuGraphInstantiateWithFlags(GraphExec **exec, Graph *graph, unsigned long long flags) {
-  return call("cuGraphInstantiateWithFlags", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphInstantiateWithFlags", Needs::Init, [&](World &world) -> Result {
     const Graph *known = at(world.graphs, graph);
     if (!known)
       return kInvalidHandle;
     if (flags != 0)
       return kNotSupported;
     auto made = std::make_unique<GraphExec>();
-    made->context = current();
     std::vector<const Node *> rest;
     for (const auto &node : known->nodes)
       rest.push_back(node.get());
@@ -188,7 +189,7 @@ Result cuGraphInstantiateWithFlags(GraphExec **exec, Graph *graph, unsigned long
   });
 }
 Result cuGraphExecDestroy(GraphExec *exec) {
-  return call("cuGraphExecDestroy", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphExecDestroy", Needs::Init, [&](World &world) -> Result {
     const GraphExec *known = at(world.execs, exec);
     if (!known)
       return kInvalidValue;
@@ -199,11 +200,13 @@ Result cuGraphExecDestroy(GraphExec *exec) {
   });
 }
 Result cuGraphLaunch(GraphExec *exec, Stream *handle) {
-  return call("cuGraphLaunch", Needs::Context, [&](World &world) -> Result {
+  return call("cuGraphLaunch", Needs::Init, [&](World &world) -> Result {
     GraphExec *known = at(world.execs, exec);
     Stream *stream = streamAt(world, handle);
     if (!known || !stream)
       return kInvalidHandle;
+    if (stream->context->sticky != kSuccess)
+      return stream->context->sticky;
     world.launchGraph(*known, *stream);
     return kSuccess;
   });
@@ -211,7 +214,7 @@ Result cuGraphLaunch(GraphExec *exec, Stream *handle) {
 
 /// Other parameters for a node of an instantiated graph, for launches from now on.
 template <typename Set> Result update(const char *name, GraphExec *exec, Node *node, Node::Kind kind, Set &&set) {
-  return call(name, Needs::Context, [&](World &world) -> Result {
+  return call(name, Needs::Init, [&](World &world) -> Result {
     GraphExec *known = at(world.execs, exec);
     if (!known)
       return kInvalidHandle;

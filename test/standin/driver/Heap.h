@@ -21,7 +21,7 @@ struct Allocation {
   MemoryType type = MemoryType::Card;
   int card = -1;            ///< -1: the host's
   std::byte *host = nullptr; ///< where its contents are in this process
-  bool isStreamOrdered = false;
+  const void *pool = nullptr; ///< that it was allocated from in stream order
   std::shared_ptr<const std::string> freedBy; ///< a stream-ordered free that has run
   History history;
   ptx::Span span;

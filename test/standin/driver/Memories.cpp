@@ -10,18 +10,6 @@ Result allocate(World &world, DevicePointer *memory, size_t bytes) {
   if (bytes == 0)
     return kInvalidValue;
   Allocation *a = world.heap.allocateOnCard(current()->card, bytes);
-  if (!a) { // what was freed in the order of streams is still held
-    for (bool any = true; any;) {
-      any = false;
-      for (const auto &[begin, held] : world.heap.all())
-        if (held->freedBy && !held->history.findUnordered(world.host)) {
-          world.heap.free(held.get());
-          any = true;
-          break;
-        }
-    }
-    a = world.heap.allocateOnCard(current()->card, bytes);
-  }
   if (!a)
     return kOutOfMemory;
   *memory = a->begin;
@@ -94,38 +82,74 @@ Result cuMemHostRegister(void *memory, size_t bytes, unsigned) {
 }
 
 //--- In the order of streams --------------------------------------------------------------------------------------------
-Result cuDeviceGetDefaultMemPool(Context **pool, int device) {
-  return call("cuDeviceGetDefaultMemPool", Needs::Init, [&](World &world) -> Result {
-    if (device < 0 || device >= world.numCards)
-      return kInvalidDevice;
-    *pool = &world.contexts[static_cast<size_t>(device)]; // a card's pool is known by its context
+struct PoolProps { // CUmemPoolProps, as far as it is read
+  int allocation, handles, location, device;
+};
+Result cuMemPoolCreate(Pool **pool, const PoolProps *props) {
+  return call("cuMemPoolCreate", Needs::Init, [&](World &world) -> Result {
+    if (props->allocation != 1 || props->location != 1 || props->device < 0 || props->device >= world.numCards)
+      return kInvalidValue;
+    auto made = std::make_unique<Pool>();
+    made->card = props->device;
+    *pool = made.get();
+    world.pools[made.get()] = std::move(made);
     return kSuccess;
   });
 }
-Result cuMemPoolSetAttribute(Context *, int, void *) {
-  return call("cuMemPoolSetAttribute", Needs::Init, [](World &) { return kSuccess; });
+/// Memory of the pool that was freed in stream order goes, if the host knows that it has been.
+void trim(World &world, const Pool *pool) {
+  for (bool any = true; any;) {
+    any = false;
+    for (const auto &[begin, held] : world.heap.all())
+      if (held->freedBy && held->pool == pool && !held->history.findUnordered(world.host)) {
+        world.heap.free(held.get());
+        any = true;
+        break;
+      }
+  }
 }
-Result cuMemAllocAsync(DevicePointer *memory, size_t bytes, void *handle) {
-  return call("cuMemAllocAsync", Needs::Context, [&](World &world) -> Result {
-    Stream *stream = streamAt(world, handle);
-    if (!stream)
-      return kInvalidHandle;
+Result cuMemPoolDestroy(Pool *pool) {
+  return call("cuMemPoolDestroy", Needs::Init, [&](World &world) -> Result {
+    if (!at(world.pools, pool))
+      return kInvalidValue;
+    trim(world, pool);
+    world.pools.erase(pool);
+    return kSuccess;
+  });
+}
+Result cuMemPoolSetAttribute(Pool *pool, int attribute, void *) {
+  return call("cuMemPoolSetAttribute", Needs::Init, [&](World &world) { return at(world.pools, pool) && attribute == 4 ? kSuccess : kInvalidValue; });
+}
+Result cuMemPoolTrimTo(Pool *pool, size_t) {
+  return call("cuMemPoolTrimTo", Needs::Init, [&](World &world) -> Result {
+    if (!at(world.pools, pool))
+      return kInvalidValue;
+    trim(world, pool);
+    return kSuccess;
+  });
+}
+Result cuMemAllocFromPoolAsync(DevicePointer *memory, size_t bytes, Pool *pool, void *handle) {
+  return call("cuMemAllocFromPoolAsync", Needs::Context, [&](World &world) -> Result {
+    Stream *stream = currentStreamAt(world, handle);
+    if (!stream || !at(world.pools, pool))
+      return stream ? kInvalidValue : kInvalidHandle;
+    if (bytes == 0)
+      return kInvalidValue;
     // As early as it may: what this stream knows to have been freed.
     Clock knows = stream->clock;
     knows.join(world.host);
     Allocation *chosen = nullptr;
     for (const auto &[begin, a] : world.heap.all())
-      if (a->freedBy && a->bytes == bytes && a->card == stream->context->card && !a->history.findUnordered(knows))
+      if (a->freedBy && a->pool == pool && a->bytes == bytes && !a->history.findUnordered(knows))
         chosen = a.get();
-    if (!chosen) {
-      if (const Result result = allocate(world, memory, bytes); result != kSuccess)
-        return result;
-      chosen = world.heap.find(*memory);
-      chosen->isStreamOrdered = true;
-    }
+    if (!chosen)
+      chosen = world.heap.allocateOnCard(pool->card, bytes);
+    if (!chosen)
+      return kOutOfMemory;
+    chosen->pool = pool;
     chosen->freedBy = nullptr;
     *memory = chosen->begin;
-    world.issue(*stream, "the allocation by cuMemAllocAsync",
+    world.issue(*stream, "its allocation by cuMemAllocFromPoolAsync",
                 [&world, chosen](Operation &operation) {
                   world.touch(operation, *chosen, {0, chosen->bytes}, true);
                   if (world.heap.poisons)
@@ -138,7 +162,7 @@ Result cuMemAllocAsync(DevicePointer *memory, size_t bytes, void *handle) {
 }
 Result cuMemFreeAsync(DevicePointer memory, void *handle) {
   return call("cuMemFreeAsync", Needs::Context, [&](World &world) -> Result {
-    Stream *stream = streamAt(world, handle);
+    Stream *stream = currentStreamAt(world, handle);
     Allocation *a = begins(world, memory, MemoryType::Card);
     if (!stream || !a)
       return stream ? kInvalidValue : kInvalidHandle;
@@ -163,7 +187,7 @@ std::string copyName(uint64_t to, uint64_t from, size_t bytes) {
 
 Result copy(const char *name, uint64_t to, uint64_t from, size_t bytes, void *handle, bool isAsync) {
   return call(name, Needs::Context, [&](World &world) -> Result {
-    Stream *stream = streamAt(world, handle);
+    Stream *stream = currentStreamAt(world, handle);
     if (!stream)
       return kInvalidHandle;
     if (bytes == 0)
@@ -194,7 +218,7 @@ Result cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes, void *s
 
 Result fill(const char *name, const FillWork &work, void *handle) {
   return call(name, Needs::Context, [&](World &world) -> Result {
-    Stream *stream = streamAt(world, handle);
+    Stream *stream = currentStreamAt(world, handle);
     if (!stream)
       return kInvalidHandle;
     if (work.to % work.elementBytes != 0)
@@ -221,7 +245,8 @@ Result cuMemsetD2D32Async(DevicePointer to, size_t pitch, unsigned value, size_t
 
 #define ENTRY(name) {#name, reinterpret_cast<void *>(&name)}
 const Entry kEntries[] = {ENTRY(cuMemGetInfo), ENTRY(cuMemAlloc), ENTRY(cuMemFree), ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemHostRegister),
-                          ENTRY(cuMemHostUnregister), ENTRY(cuDeviceGetDefaultMemPool), ENTRY(cuMemPoolSetAttribute), ENTRY(cuMemAllocAsync),
+                          ENTRY(cuMemHostUnregister), ENTRY(cuMemPoolCreate), ENTRY(cuMemPoolDestroy), ENTRY(cuMemPoolSetAttribute), ENTRY(cuMemPoolTrimTo),
+                          ENTRY(cuMemAllocFromPoolAsync),
                           ENTRY(cuMemFreeAsync), ENTRY(cuMemcpy), ENTRY(cuMemcpyAsync), ENTRY(cuMemsetD8Async), ENTRY(cuMemsetD16Async),
                           ENTRY(cuMemsetD32Async), ENTRY(cuMemsetD2D32Async)};
 

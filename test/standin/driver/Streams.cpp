@@ -8,14 +8,17 @@ namespace tressel::standin {
 
 Stream *streamAt(World &world, const void *handle) {
   if (!handle)
-    return &world.legacy[static_cast<size_t>(current()->card)];
-  Stream *stream = at(world.streams, handle);
+    return current() ? &world.legacy[static_cast<size_t>(current()->card)] : nullptr;
+  return at(world.streams, handle);
+}
+Stream *currentStreamAt(World &world, const void *handle) {
+  Stream *stream = streamAt(world, handle);
   return stream && stream->context == current() ? stream : nullptr;
 }
 
 Result makeLaunch(World &world, const void *function, const unsigned grid[3], const unsigned block[3], unsigned sharedBytes, void **params, KernelLaunch &launch) {
   const Function *known = at(world.functions, function);
-  if (!known || known->module->context != current())
+  if (!known)
     return kInvalidHandle;
   const ptx::Kernel &kernel = *known->kernel;
   uint64_t threads = 1;
@@ -67,6 +70,9 @@ Result cuStreamDestroy(Stream *handle) { // what is in it goes on
     if (!stream)
       return kInvalidHandle;
     world.retire(stream->timeline);
+    std::erase_if(world.orphans, [&](const OperationRef &last) { return last->hasRun && last->self.isBefore(world.host); });
+    if (stream->last)
+      world.orphans.push_back(stream->last);
     world.streams.erase(handle);
     return kSuccess;
   });
@@ -127,7 +133,7 @@ Result cuEventRecord(Event *handle, Stream *streamHandle) {
   });
 }
 Result cuEventQuery(Event *handle) {
-  return call("cuEventQuery", Needs::Context, [&](World &world) -> Result {
+  return call("cuEventQuery", Needs::Init, [&](World &world) -> Result {
     Event *event = at(world.events, handle);
     if (!event)
       return kInvalidHandle;
@@ -158,7 +164,7 @@ Result cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
 Result cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
                       unsigned sharedBytes, Stream *handle, void **params, void **) {
   return call("cuLaunchKernel", Needs::Context, [&](World &world) -> Result {
-    Stream *stream = streamAt(world, handle);
+    Stream *stream = currentStreamAt(world, handle);
     if (!stream)
       return kInvalidHandle;
     const unsigned grid[] = {gridX, gridY, gridZ}, block[] = {blockX, blockY, blockZ};
@@ -167,6 +173,8 @@ Result cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsign
     if (const Result result = makeLaunch(world, function, grid, block, sharedBytes, params, node.kernel); result != kSuccess)
       return result;
     const LoadedModule *module = node.kernel.module;
+    if (module->context != stream->context)
+      return kInvalidHandle;
     const OperationRef issued = world.issue(*stream, World::nameOf(node), world.workOf(node), World::mentionsOf(node));
     issued->module = module;
     return kSuccess;

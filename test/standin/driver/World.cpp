@@ -45,6 +45,8 @@ bool World::configure(const char *options) {
       failKernelAt = number ? kernelsRun + number : 0;
     else if (name == "error")
       error = static_cast<Result>(number);
+    else if (name == "trace")
+      isTracing = number != 0;
     else if (name == "patience")
       patience = number;
     else if (name == "forget") {
@@ -81,7 +83,8 @@ void World::find(std::string finding) {
 Alive World::alive() const {
   Alive alive;
   for (const auto &[begin, a] : heap.all())
-    ++(a->type == MemoryType::Card ? alive.allocations : a->type == MemoryType::Pinned ? alive.pinned : alive.registered);
+    if (!a->freedBy)
+      ++(a->type == MemoryType::Card ? alive.allocations : a->type == MemoryType::Pinned ? alive.pinned : alive.registered);
   alive.streams = streams.size();
   alive.events = events.size();
   alive.modules = modules.size();
@@ -128,6 +131,7 @@ void World::add(const OperationRef &operation) {
   operation->clock.join(host);
   operation->self.tick = ++ticks_[operation->self.timeline];
   operation->clock.set(operation->self.timeline, operation->self.tick);
+  trace("takes", *operation);
   if (order == Order::Eager || (operation->after.empty() && !operation->work))
     run(operation);
   else
@@ -188,7 +192,14 @@ bool World::canRun(const Operation &operation) const {
   return std::ranges::all_of(operation.after, [](const OperationRef &before) { return before->hasRun; });
 }
 
+void World::trace(const char *what, const Operation &operation) const {
+  if (isTracing)
+    std::fprintf(stderr, "stand-in driver: %s %llu (timeline %u, tick %llu): %s\n", what, static_cast<unsigned long long>(operation.number), operation.self.timeline,
+                 static_cast<unsigned long long>(operation.self.tick), operation.self.what->c_str());
+}
+
 void World::run(const OperationRef &operation) {
+  trace("runs", *operation);
   if (operation->context->sticky != kSuccess)
     operation->result = operation->context->sticky; // what is in flight when a context breaks does not run
   else if (operation->work)
@@ -199,7 +210,6 @@ void World::run(const OperationRef &operation) {
   operation->work = nullptr;
   operation->after.clear();
   operation->endNs = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  polls_.erase(operation.get());
 }
 
 void World::finish(const OperationRef &target) {
@@ -255,9 +265,10 @@ bool World::looksEnded(const OperationRef &operation) {
   if (!operation)
     return true;
   // A program that polls is told "not ready" for a while, then it has to get on.
-  if (!operation->hasRun) {
-    if (++polls_[operation.get()] <= patience)
+  if (!operation->self.isBefore(host)) {
+    if (++polls_[operation->number] <= patience)
       return false;
+    polls_.erase(operation->number);
     finish(operation);
   }
   see(operation);

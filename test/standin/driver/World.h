@@ -101,6 +101,10 @@ struct Function {
   int maxDynamicShared = 48 << 10;
 };
 
+struct Pool {
+  int card = 0;
+};
+
 struct KernelLaunch {
   const ptx::Kernel *kernel = nullptr;
   const LoadedModule *module = nullptr;
@@ -132,7 +136,6 @@ struct Node {
   FillWork fill;
 };
 struct GraphExec {
-  Context *context = nullptr;
   std::vector<std::unique_ptr<Node>> nodes; ///< in an order that `after` allows
   std::map<const Node *, Node *> copies;    ///< of the graph's nodes
   std::vector<uint32_t> timelines;          ///< by node
@@ -152,7 +155,7 @@ public:
   uint64_t failAt = 0, failKernelAt = 0;
   Result error = kSuccess; ///< 0: the usual one
   uint64_t patience = 3;
-  bool isNull = false, keepsFindings = false;
+  bool isNull = false, keepsFindings = false, isTracing = false;
   bool configure(const char *options);
 
   uint64_t calls = 0, kernelsRun = 0;
@@ -168,9 +171,11 @@ public:
   std::deque<Stream> legacy;    ///< the legacy stream of each card
   Heap heap;
   std::map<const void *, std::unique_ptr<Stream>> streams;
+  std::vector<OperationRef> orphans; ///< the last ones of streams that are destroyed
   std::map<const void *, std::unique_ptr<Event>> events;
   std::map<const void *, std::unique_ptr<LoadedModule>> modules;
   std::map<const void *, std::unique_ptr<Function>> functions;
+  std::map<const void *, std::unique_ptr<Pool>> pools;
   std::map<const void *, std::unique_ptr<Graph>> graphs;
   std::map<const void *, std::unique_ptr<GraphExec>> execs;
   Alive alive() const;
@@ -211,6 +216,7 @@ public:
 
 private:
   void add(const OperationRef &operation);
+  void trace(const char *what, const Operation &operation) const;
   void run(const OperationRef &operation);
   void orderBehind(Operation &operation, const OperationRef &before);
   bool canRun(const Operation &operation) const;
@@ -218,7 +224,7 @@ private:
   std::vector<uint64_t> ticks_{0}; ///< the latest of each timeline
   std::vector<uint32_t> freeTimelines_, retired_;
   uint64_t issued_ = 0;
-  std::map<const Operation *, uint64_t> polls_;
+  std::map<uint64_t, uint64_t> polls_; ///< by the number of an operation
 };
 
 } // namespace tressel::standin

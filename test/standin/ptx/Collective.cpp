@@ -23,9 +23,21 @@ void setLanes(Warp &warp, uint32_t place, uint32_t lanes, uint32_t bits) {
 // Operands: the result, whether the lane asked is in range (a predicate), the value, the lane, the clamp.
 void shuffle(Warp &warp, std::span<const Party> parties, Together what, uint32_t present) {
   uint32_t given[kLanes];
+  const Instr &only = *parties[0].instr;
+  if (present == kAllLanes && parties.size() == 1 && what == Together::ShuffleXor && only.op[3] & only.op[4] & 1 &&
+      *warp.source<uint32_t>(only.op[4]) == 31) {
+    // The usual one: by a constant, over the whole warp.
+    const unsigned by = *warp.source<uint32_t>(only.op[3]) & 31;
+    std::memcpy(given, warp.source<uint32_t>(only.op[2]), sizeof given);
+    auto *target = warp.target<uint32_t>(only.op[0]);
+    for (unsigned l = 0; l < kLanes; ++l)
+      target[l] = given[l ^ by];
+    *warp.target<uint32_t>(only.op[1]) = kAllLanes;
+    return;
+  }
   for (const Party &party : parties) {
     const auto *value = warp.source<uint32_t>(party.instr->op[2]);
-    if (party.mask == kAllLanes)
+    if (parties.size() == 1)
       std::memcpy(given, value, sizeof given);
     else
       forLanes(party.mask, [&](unsigned l) { given[l] = value[l]; });
@@ -108,29 +120,39 @@ void reduce(Warp &warp, std::span<const Party> parties, Together what) {
     forLanes(party.mask, [&](unsigned l) { warp.target<uint32_t>(party.instr->op[0])[l] = result; });
 }
 
-/// ldmatrix: lanes 8m to 8m + 7 have the addresses of the rows of matrix m. Operands: count results, the address. sub bit 4: transposed.
+/// ldmatrix: lanes 8m to 8m + 7 have the addresses of the rows of matrix m. Operands: count results, the address. aux: transposed.
 void loadMatrices(Warp &warp, const Instr &instr) {
   const unsigned count = instr.count;
   const bool isTransposed = instr.aux;
   const auto *addresses = warp.source<uint64_t>(instr.op[count]);
   const std::byte *rows[kLanes];
+  const Region &shared = warp.block->shared;
   for (unsigned l = 0; l < 8 * count; ++l)
-    rows[l] = warp.block->locate(warp, instr, instr.space, l, addresses[l] + static_cast<uint64_t>(instr.imm), 16, true, false);
+    if (const uint64_t at = addresses[l] + static_cast<uint64_t>(instr.imm); at % 16 == 0 && at < shared.bytes && shared.bytes - at >= 16)
+      rows[l] = shared.host + at;
+    else // it is at fault
+      rows[l] = warp.block->locate(warp, instr, instr.space, l, addresses[l] + static_cast<uint64_t>(instr.imm), 16, true, false);
+  // A row is what four lanes have, in order.
   uint32_t result[4][kLanes];
-  for (unsigned m = 0; m < count; ++m)
-    for (unsigned l = 0; l < kLanes; ++l) {
-      const unsigned row = l >> 2, column = (l & 3) * 2;
-      if (!isTransposed)
-        std::memcpy(&result[m][l], rows[8 * m + row] + 2 * column, 4);
-      else {
-        uint16_t low, high;
-        std::memcpy(&low, rows[8 * m + column] + 2 * row, 2);
-        std::memcpy(&high, rows[8 * m + column + 1] + 2 * row, 2);
-        result[m][l] = low | uint32_t(high) << 16;
-      }
+  for (unsigned m = 0; m < count; ++m) {
+    if (!isTransposed) {
+      for (unsigned row = 0; row < 8; ++row)
+        std::memcpy(&result[m][4 * row], rows[8 * m + row], 16);
+      continue;
     }
+    uint16_t matrix[8][8], turned[8][8];
+    for (unsigned row = 0; row < 8; ++row)
+      std::memcpy(matrix[row], rows[8 * m + row], 16);
+    for (unsigned row = 0; row < 8; ++row)
+      for (unsigned column = 0; column < 8; ++column)
+        turned[column][row] = matrix[row][column];
+    std::memcpy(result[m], turned, sizeof turned);
+  }
   for (unsigned m = 0; m < count; ++m)
-    forLanes(warp.active, [&](unsigned l) { warp.target<uint32_t>(instr.op[m])[l] = result[m][l]; });
+    if (warp.active == kAllLanes)
+      std::memcpy(warp.target<uint32_t>(instr.op[m]), result[m], sizeof result[m]);
+    else
+      forLanes(warp.active, [&](unsigned l) { warp.target<uint32_t>(instr.op[m])[l] = result[m][l]; });
 }
 
 } // namespace

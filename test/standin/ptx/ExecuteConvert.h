@@ -87,6 +87,23 @@ inline void halvesOf(const float *a, uint16_t *out) {
     out[l] = Half::fromDouble(static_cast<double>(a[l]), kNearest);
 #endif
 }
+inline void floatsOf(const uint16_t *a, float *out) {
+#ifdef __F16C__
+  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+  for (unsigned l = 0; l < kLanes; l += 8) {
+    const __m256 x = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(a + l)));
+    _mm256_storeu_ps(out + l, _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+  }
+#else
+  for (unsigned l = 0; l < kLanes; ++l)
+    out[l] = Half::toFloat(a[l]);
+#endif
+}
+inline void halfToFloat(Warp &warp, const Instr &instr) {
+  alignas(32) float result[kLanes];
+  floatsOf(warp.source<uint16_t>(instr.op[1]), result);
+  perLane<float>(warp, instr.op[0], [&result](unsigned l) { return result[l]; });
+}
 inline void floatToHalf(Warp &warp, const Instr &instr) {
   alignas(32) uint16_t result[kLanes];
   halvesOf(warp.source<float>(instr.op[1]), result);
@@ -170,7 +187,7 @@ inline void addConversionHandlers(const Table &add) {
   addIntegral<kZero>(add, "cvt.rzi");
   addIntegral<kDown>(add, "cvt.rmi");
   addIntegral<kUp>(add, "cvt.rpi");
-  add("cvt", "f32.f16", unary<float, uint16_t, decltype([](uint16_t a) { return Half::toFloat(a); })>);
+  add("cvt", "f32.f16", halfToFloat);
   add("cvt", "f32.bf16", unary<float, uint16_t, decltype([](uint16_t a) { return Bfloat::toFloat(a); })>);
   add("cvt", "f64.f16", unary<double, uint16_t, decltype([](uint16_t a) { return Half::toDouble(a); })>);
   add("cvt", "f64.bf16", unary<double, uint16_t, decltype([](uint16_t a) { return Bfloat::toDouble(a); })>);

@@ -9,10 +9,7 @@
 namespace tressel::standin::ptx::PTX_EXECUTE {
 
 /// A NaN is 0x7fffffff, whatever it was made of.
-inline float canonical(float a) {
-  const auto bits = std::bit_cast<uint32_t>(a);
-  return std::bit_cast<float>((bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffffu : bits);
-}
+inline float canonical(float a) { return a != a ? std::bit_cast<float>(0x7fffffffu) : a; }
 inline double canonical(double a) { return a; } // doubles keep theirs
 
 inline float flushed(float a) {
@@ -26,20 +23,18 @@ inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c
 /// min and max: the other operand if one is a NaN (or that, if it is to be passed on), and -0 is less than 0.
 template <bool Max, bool PassNan, class T> inline T extreme(T a, T b) {
   using U = Bits<T>;
-  constexpr U kSign = U(1) << (8 * sizeof(T) - 1), kInfinity = sizeof(T) == 4 ? U(0x7f800000) : U(0x7ff0000000000000);
   constexpr U kNan = sizeof(T) == 4 ? U(0x7fffffff) : U(0x7fffffffffffffff);
-  const U x = std::bit_cast<U>(a), y = std::bit_cast<U>(b);
-  const bool xNan = (x & ~kSign) > kInfinity, yNan = (y & ~kSign) > kInfinity;
-  const bool less = a < b;
-  U r = less == Max ? y : x;
+  // If one is a NaN, this is b.
+  T r = Max ? (a > b ? a : b) : (a < b ? a : b);
   // Equal numbers differ at most in the sign of zero.
-  const U zero = Max ? U(x & y) : U(x | y);
+  const U x = std::bit_cast<U>(a), y = std::bit_cast<U>(b);
+  const T zero = std::bit_cast<T>(Max ? U(x & y) : U(x | y));
   r = a == b ? zero : r;
   if (PassNan)
-    return std::bit_cast<T>((xNan | yNan) ? kNan : r);
-  r = xNan ? y : r;
-  r = yNan ? x : r;
-  return std::bit_cast<T>((xNan & yNan) ? kNan : r);
+    r = a != a ? a : r;
+  else
+    r = b != b ? a : r;
+  return r != r ? std::bit_cast<T>(kNan) : r;
 }
 
 template <class T> inline T saturate(T a) {

@@ -8,75 +8,82 @@ namespace tressel::standin::ptx::PTX_EXECUTE {
 
 enum class Element : uint8_t { Half, Bfloat, Tensor, Signed, Unsigned };
 
-template <Element E> inline void unpack(uint32_t bits, double *out) {
+template <Element E> constexpr unsigned kPerRegister = E == Element::Tensor ? 1 : E == Element::Half || E == Element::Bfloat ? 2 : 4;
+
+/// The numbers of a register of all lanes: of 8 rows (or of b, columns) 4 * per each, one after the other, as lanes go over t first.
+template <Element E> inline void expand(const uint32_t *lanes, double *out) {
   if constexpr (E == Element::Half) {
-    out[0] = Half::toDouble(static_cast<uint16_t>(bits));
-    out[1] = Half::toDouble(static_cast<uint16_t>(bits >> 16));
+    alignas(32) float wide[2 * kLanes];
+    floatsOf(reinterpret_cast<const uint16_t *>(lanes), wide);
+    floatsOf(reinterpret_cast<const uint16_t *>(lanes) + kLanes, wide + kLanes);
+    for (unsigned i = 0; i < 2 * kLanes; ++i)
+      out[i] = static_cast<double>(wide[i]);
   } else if constexpr (E == Element::Bfloat) {
-    out[0] = Bfloat::toDouble(static_cast<uint16_t>(bits));
-    out[1] = Bfloat::toDouble(static_cast<uint16_t>(bits >> 16));
+    const auto *numbers = reinterpret_cast<const uint16_t *>(lanes);
+    for (unsigned i = 0; i < 2 * kLanes; ++i)
+      out[i] = static_cast<double>(std::bit_cast<float>(uint32_t(numbers[i]) << 16));
   } else if constexpr (E == Element::Tensor)
-    out[0] = static_cast<double>(std::bit_cast<float>(bits & 0xffffe000)); // the other bits are not looked at
+    for (unsigned i = 0; i < kLanes; ++i)
+      out[i] = static_cast<double>(std::bit_cast<float>(lanes[i] & 0xffffe000)); // the other bits are not looked at
+  else if constexpr (E == Element::Signed)
+    for (unsigned i = 0; i < 4 * kLanes; ++i)
+      out[i] = static_cast<double>(reinterpret_cast<const int8_t *>(lanes)[i]);
   else
-    for (unsigned i = 0; i < 4; ++i)
-      out[i] = E == Element::Signed ? static_cast<double>(static_cast<int8_t>(bits >> (8 * i))) : static_cast<double>(bits >> (8 * i) & 255);
+    for (unsigned i = 0; i < 4 * kLanes; ++i)
+      out[i] = static_cast<double>(reinterpret_cast<const uint8_t *>(lanes)[i]);
 }
 
 template <Element E, Element F, unsigned K, bool HalfSums> void multiply(Warp &warp, const Instr &instr) {
-  constexpr unsigned kPer = E == Element::Tensor ? 1 : E == Element::Half || E == Element::Bfloat ? 2 : 4;
-  constexpr unsigned kB = K / (4 * kPer), kA = 2 * kB, kC = HalfSums ? 2 : 4;
+  constexpr unsigned kPer = kPerRegister<E>, kRun = 4 * kPer, kB = K / kRun, kA = 2 * kB, kC = HalfSums ? 2 : 4;
   constexpr bool kIsInteger = kPer == 4;
   const uint32_t *more = warp.block->program->extra.data() + instr.aux;
   const uint32_t *source[kA + kB + kC];
   for (unsigned i = 0; i < kA + kB + kC; ++i)
     source[i] = warp.source<uint32_t>(kC + i < 8 ? instr.op[kC + i] : more[kC + i - 8]);
   // Products are exact as doubles, and so nearly always are sums of this few of them.
-  alignas(64) double a[16][K], b[K][8], c[16][8];
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const unsigned group = lane >> 2, t = lane & 3;
-    for (unsigned r = 0; r < kA; ++r)
-      unpack<E>(source[r][lane], &a[group + (r & 1) * 8][(r >> 1) * 4 * kPer + t * kPer]);
-    for (unsigned r = 0; r < kB; ++r) {
-      double x[4];
-      unpack<F>(source[kA + r][lane], x);
-      for (unsigned i = 0; i < kPer; ++i)
-        b[r * 4 * kPer + t * kPer + i][group] = x[i];
-    }
-    for (unsigned i = 0; i < 4; ++i) {
-      double value;
-      if constexpr (HalfSums)
-        value = Half::toDouble(static_cast<uint16_t>(source[kA + kB + i / 2][lane] >> (16 * (i & 1))));
-      else if constexpr (kIsInteger)
-        value = static_cast<double>(static_cast<int32_t>(source[kA + kB + i][lane]));
-      else
-        value = static_cast<double>(std::bit_cast<float>(source[kA + kB + i][lane]));
-      c[group + (i >> 1) * 8][t * 2 + (i & 1)] = value;
-    }
+  alignas(64) double a[kA][8][kRun], b[K][8], column[8][kRun];
+  for (unsigned r = 0; r < kA; ++r)
+    expand<E>(source[r], a[r][0]);
+  for (unsigned r = 0; r < kB; ++r) {
+    expand<F>(source[kA + r], column[0]);
+    for (unsigned n = 0; n < 8; ++n)
+      for (unsigned k = 0; k < kRun; ++k)
+        b[r * kRun + k][n] = column[n][k];
   }
-  for (unsigned row = 0; row < 16; ++row) {
-    alignas(64) double sum[8] = {};
-    for (unsigned k = 0; k < K; ++k)
-      for (unsigned column = 0; column < 8; ++column)
-        sum[column] += a[row][k] * b[k][column];
-    for (unsigned column = 0; column < 8; ++column)
-      c[row][column] += sum[column];
+  // Two registers side by side are rows of 8.
+  alignas(64) uint32_t c[2][2 * kLanes];
+  for (unsigned upper = 0; upper < 2; ++upper) {
+    const uint32_t *const *given = source + kA + kB;
+    if constexpr (HalfSums)
+      std::memcpy(c[upper], given[upper], sizeof(uint32_t) * kLanes);
+    else
+      for (unsigned l = 0; l < kLanes; ++l)
+        c[upper][2 * l] = given[2 * upper][l], c[upper][2 * l + 1] = given[2 * upper + 1][l];
   }
-  uint32_t result[kC][kLanes];
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const unsigned group = lane >> 2, t = lane & 3;
-    for (unsigned i = 0; i < 4; ++i) {
-      const double value = c[group + (i >> 1) * 8][t * 2 + (i & 1)];
-      if constexpr (HalfSums) {
-        const uint32_t half = Half::fromDouble(value, kNearest);
-        result[i / 2][lane] = i & 1 ? result[i / 2][lane] | half << 16 : half;
-      } else if constexpr (kIsInteger) // sums wrap
-        result[i][lane] = static_cast<uint32_t>(static_cast<int64_t>(value));
-      else
-        result[i][lane] = std::bit_cast<uint32_t>(canonical(static_cast<float>(value)));
+  for (unsigned upper = 0; upper < 2; ++upper)
+    for (unsigned row = 0; row < 8; ++row) {
+      double sum[8] = {};
+      for (unsigned r = 0; r < kB; ++r)
+        for (unsigned k = 0; k < kRun; ++k) {
+          const double factor = a[2 * r + upper][row][k];
+          for (unsigned n = 0; n < 8; ++n)
+            sum[n] = fused(factor, b[r * kRun + k][n], sum[n]);
+        }
+      for (unsigned n = 0; n < 8; ++n)
+        if constexpr (HalfSums) {
+          auto *half = reinterpret_cast<uint16_t *>(c[upper]) + 8 * row + n;
+          *half = Half::fromDouble(Half::toDouble(*half) + sum[n], kNearest);
+        } else if constexpr (kIsInteger) // sums wrap
+          c[upper][8 * row + n] += static_cast<uint32_t>(static_cast<int32_t>(sum[n]));
+        else
+          c[upper][8 * row + n] = std::bit_cast<uint32_t>(
+              canonical(static_cast<float>(static_cast<double>(std::bit_cast<float>(c[upper][8 * row + n])) + sum[n])));
     }
-  }
   for (unsigned i = 0; i < kC; ++i)
-    perLane<uint32_t>(warp, instr.op[i], [&r = result[i]](unsigned l) { return r[l]; });
+    if constexpr (HalfSums)
+      perLane<uint32_t>(warp, instr.op[i], [x = c[i]](unsigned l) { return x[l]; });
+    else
+      perLane<uint32_t>(warp, instr.op[i], [x = c[i / 2] + (i & 1)](unsigned l) { return x[2 * l]; });
 }
 
 inline void addMatrixHandlers(const Table &add) {

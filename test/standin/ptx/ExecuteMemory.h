@@ -17,16 +17,16 @@ struct Pattern {
 };
 
 template <unsigned Size> inline Pattern patternOf(const uint64_t *a) {
-  const uint64_t first = a[0];
-  uint64_t differs = 0, strays = 0;
+  const uint64_t first = a[0], step = a[1] - first;
+  if (step != 0 && step != Size)
+    return {};
+  uint64_t strays = 0;
 #if defined(__clang__)
   _Pragma("clang loop vectorize(enable)")
 #endif
-  for (unsigned l = 0; l < kLanes; ++l) {
-    differs |= a[l] ^ first;
-    strays |= a[l] ^ (first + l * Size);
-  }
-  return {differs == 0, strays == 0};
+  for (unsigned l = 0; l < kLanes; ++l)
+    strays |= a[l] ^ (first + l * step);
+  return {!strays && !step, !strays && step};
 }
 
 struct Range {
@@ -91,10 +91,24 @@ template <Where W> inline Found lookUp(Warp &warp, const Instr &instr, uint64_t 
 inline void markLanes(uint64_t *bits, const uint64_t *a, uint32_t mask, uint64_t begin, unsigned size) {
   // Aligned, and of at most 16 bytes: within a word.
   const uint64_t ones = size == 16 ? 0xffff : (uint64_t(1) << size) - 1;
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    const uint64_t offset = a[__builtin_ctz(rest)] - begin;
-    bits[offset >> 6] |= ones << (offset & 63);
+  if (mask != kAllLanes) {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const uint64_t offset = a[__builtin_ctz(rest)] - begin;
+      bits[offset >> 6] |= ones << (offset & 63);
+    }
+    return;
   }
+  // Neighbours are often in the same word.
+  uint64_t at = (a[0] - begin) >> 6, word = 0;
+  for (unsigned l = 0; l < kLanes; ++l) {
+    const uint64_t offset = a[l] - begin;
+    if (offset >> 6 != at) {
+      bits[at] |= word;
+      at = offset >> 6, word = 0;
+    }
+    word |= ones << (offset & 63);
+  }
+  bits[at] |= word;
 }
 template <bool Write> inline void markAccess(Span *span, const uint64_t *a, uint32_t mask, uint64_t low, uint64_t end, unsigned size, bool isWhole) {
   if (!span)
@@ -135,16 +149,14 @@ template <class M, class R, unsigned N, Where W> void load(Warp &warp, const Ins
   R *out[N];
   for (unsigned n = 0; n < N; ++n)
     out[n] = warp.target<R>(instr.op[n]);
-  alignas(64) uint64_t a[kLanes];
-  PTX_LANES(l) a[l] = base[l] + offset;
-  if constexpr (W != Where::Any) {
+  if constexpr (W != Where::Any)
     if (mask == kAllLanes) [[likely]] {
-      const Pattern pattern = patternOf<kSize>(a);
-      const uint64_t low = a[0];
+      const Pattern pattern = patternOf<kSize>(base);
+      const uint64_t low = base[0] + offset;
       if (pattern.isUniform && low % kSize == 0) {
         const uint64_t end = low + kSize;
         if (const Found found = lookUp<W>(warp, instr, low, end, false); found.isFound) {
-          markAccess<false>(found.span, a, 1, low, end, kSize, true);
+          markAccess<false>(found.span, nullptr, 1, low, end, kSize, true);
           for (unsigned n = 0; n < N; ++n)
             setAll<R>(out[n], static_cast<R>(get<M>(found.zero + low + n * sizeof(M))));
           return;
@@ -152,7 +164,7 @@ template <class M, class R, unsigned N, Where W> void load(Warp &warp, const Ins
       } else if (pattern.isConsecutive && low % kSize == 0) {
         const uint64_t end = low + kSize * kLanes;
         if (const Found found = lookUp<W>(warp, instr, low, end, false); found.isFound) {
-          markAccess<false>(found.span, a, mask, low, end, kSize, true);
+          markAccess<false>(found.span, nullptr, mask, low, end, kSize, true);
           const std::byte *from = found.zero + low;
           if constexpr (N == 1 && sizeof(M) == sizeof(R))
             std::memcpy(out[0], from, kSize * kLanes);
@@ -162,6 +174,9 @@ template <class M, class R, unsigned N, Where W> void load(Warp &warp, const Ins
         }
       }
     }
+  alignas(64) uint64_t a[kLanes];
+  PTX_LANES(l) a[l] = base[l] + offset;
+  if constexpr (W != Where::Any) {
     const Range range = rangeOf(a, mask);
     if (range.bits % kSize == 0 && range.high < ~uint64_t(0) - kSize) {
       if (const Found found = lookUp<W>(warp, instr, range.low, range.high + kSize, false); found.isFound) {
@@ -210,14 +225,12 @@ template <class M, class R, unsigned N, Where W> void store(Warp &warp, const In
   const R *in[N];
   for (unsigned n = 0; n < N; ++n)
     in[n] = warp.source<R>(instr.op[1 + n]);
-  alignas(64) uint64_t a[kLanes];
-  PTX_LANES(l) a[l] = base[l] + offset;
   if constexpr (W != Where::Any) {
-    const uint64_t first = a[0];
-    if (mask == kAllLanes && first % kSize == 0 && patternOf<kSize>(a).isConsecutive) [[likely]] {
+    const uint64_t first = base[0] + offset;
+    if (mask == kAllLanes && first % kSize == 0 && patternOf<kSize>(base).isConsecutive) [[likely]] {
       const uint64_t end = first + kSize * kLanes;
       if (const Found found = lookUp<W>(warp, instr, first, end, true); found.isFound) {
-        markAccess<true>(found.span, a, mask, first, end, kSize, true);
+        markAccess<true>(found.span, nullptr, mask, first, end, kSize, true);
         std::byte *to = found.zero + first;
         if constexpr (N == 1 && sizeof(M) == sizeof(R))
           std::memcpy(to, in[0], kSize * kLanes);
@@ -226,6 +239,10 @@ template <class M, class R, unsigned N, Where W> void store(Warp &warp, const In
         return;
       }
     }
+  }
+  alignas(64) uint64_t a[kLanes];
+  PTX_LANES(l) a[l] = base[l] + offset;
+  if constexpr (W != Where::Any) {
     const Range range = rangeOf(a, mask);
     if (range.bits % kSize == 0 && range.high < ~uint64_t(0) - kSize) {
       if (const Found found = lookUp<W>(warp, instr, range.low, range.high + kSize, true); found.isFound) {

@@ -45,29 +45,41 @@ template <class T> inline void select(T *out, uint32_t mask, const T *a, const T
     _Pragma("GCC ivdep")
 #endif
     for (unsigned l = 0; l < 16; ++l)
-      out[l] = low & static_cast<uint16_t>(kBits[l]) ? a[l] : b[l];
+    {
+      const T x = a[l], y = b[l]; // both are there
+      out[l] = low & static_cast<uint16_t>(kBits[l]) ? x : y;
+    }
 #if defined(__clang__)
     _Pragma("clang loop vectorize(assume_safety)")
 #else
     _Pragma("GCC ivdep")
 #endif
     for (unsigned l = 0; l < 16; ++l)
-      out[16 + l] = high & static_cast<uint16_t>(kBits[l]) ? a[16 + l] : b[16 + l];
+    {
+      const T x = a[16 + l], y = b[16 + l];
+      out[16 + l] = high & static_cast<uint16_t>(kBits[l]) ? x : y;
+    }
   } else
-    PTX_LANES(l) out[l] = mask & kBits[l] ? a[l] : b[l];
+    PTX_LANES(l) {
+      const T x = a[l], y = b[l]; // both are there
+      out[l] = mask & kBits[l] ? x : y;
+    }
+}
+
+/// All lanes are computed, and those that are active are taken.
+template <class D, class F> [[gnu::noinline, gnu::cold]] void perActiveLane(Warp &warp, uint32_t place, F f) {
+  D *out = reinterpret_cast<D *>(warp.scratch);
+  PTX_LANES(l) out[l] = f(l);
+  D *target = warp.target<D>(place);
+  select(target, warp.active, static_cast<const D *>(out), static_cast<const D *>(target));
 }
 
 /// Sets each lane of a register to what f gives for it, where the lane is active.
 template <class D, class F> inline void perLane(Warp &warp, uint32_t place, F f) {
-  if (!warp.isPartial) [[likely]] {
-    D *out = warp.target<D>(place);
-    PTX_LANES(l) out[l] = f(l);
-    return;
-  }
-  D *out = reinterpret_cast<D *>(warp.scratch);
+  if (warp.isPartial) [[unlikely]]
+    return perActiveLane<D>(warp, place, f);
+  D *out = warp.target<D>(place);
   PTX_LANES(l) out[l] = f(l);
-  D *target = warp.target<D>(place);
-  select(target, warp.active, out, target);
 }
 
 inline void setPredicate(Warp &warp, uint32_t place, uint32_t mask) {

@@ -166,7 +166,7 @@ void Lowerer::multiplyMatrix() {
   if (!draft.instr.run)
     unknown();
   const unsigned bits = parts_[7] == "tf32" ? 32 : parts_[7] == "f16" || parts_[7] == "bf16" ? 16 : 8;
-  const unsigned k = static_cast<unsigned>(std::stoi(std::string(parts_[3].substr(5))));
+  const unsigned k = static_cast<unsigned>(std::stoi(std::string(parts_[3].substr(parts_[3].rfind('k') + 1))));
   const size_t b = k * bits / 128, c = parts_[6] == "f16" ? 2 : 4, counts[] = {c, 2 * b, b, c};
   draft.defs = static_cast<unsigned>(c);
   for (size_t i = 0; i < 4; ++i) {

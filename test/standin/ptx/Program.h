@@ -134,7 +134,7 @@ struct alignas(64) Warp {
   /// An operand's place in memory: of a constant if its lowest bit is set.
   std::byte *at(uint32_t place) const { return base[place & 1] + place; }
   template <class T> const T *source(uint32_t place) const { return reinterpret_cast<const T *>(at(place)); }
-  template <class T> T *target(uint32_t place) const { return reinterpret_cast<T *>(at(place)); }
+  template <class T> T *target(uint32_t place) const { return reinterpret_cast<T *>(base[0] + place); } ///< a constant is none
   uint32_t predicate(uint32_t place) const { return *source<uint32_t>(place); }
 };
 

@@ -187,8 +187,8 @@ void Executor::collective(Warp &warp, const Instr &instr, uint32_t lanes) {
   if (!isMatrix) {
     const auto *masks = warp.source<uint32_t>(instr.op[7]);
     const uint32_t given = masks[std::countr_zero(warp.active)];
-    uint32_t alike = 0;
-    for (uint32_t rest = warp.active; rest; rest &= rest - 1)
+    uint32_t alike = instr.op[7] & 1 ? warp.active : 0; // a constant is that of all
+    for (uint32_t rest = warp.active & ~alike; rest; rest &= rest - 1)
       if (masks[std::countr_zero(rest)] == given)
         alike |= rest & (0 - rest);
     if (alike != warp.active) // these name other lanes: they come here again
@@ -314,13 +314,12 @@ Turn Executor::run(Warp &warp) {
   while (choose(warp, skip)) {
     skip = 0;
     while (warp.active) {
-      const Instr &instr = code_[warp.pc];
+      const Instr *at = code_ + warp.pc;
+      for (const uint32_t attention = warp.attention; !(at->flags & attention); ++at) // none of these changes it
+        at->run(warp, *at);
+      warp.pc = static_cast<uint32_t>(at - code_);
+      const Instr &instr = *at;
       const uint32_t special = instr.flags & warp.attention;
-      if (!special) [[likely]] {
-        instr.run(warp, instr);
-        ++warp.pc;
-        continue;
-      }
       if (special & kModeFlags) {
         setMode(static_cast<unsigned>(std::countr_zero(instr.flags & kModeFlags)));
         watch(warp);

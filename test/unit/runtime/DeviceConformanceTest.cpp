@@ -357,12 +357,16 @@ TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
   void *a = memory(device, bytes, memoryKind()), *b = memory(device, bytes, memoryKind());
   const auto first = stream(), second = stream(), apart = stream();
   const std::vector<Region> regions = {region(a, bytes, home()), region(b, bytes, home(), Access::Write)};
+  // What is behind a failure may still run on a card, and write b.
+  void *c = memory(device, bytes, memoryKind()), *d = memory(device, bytes, memoryKind());
+  const std::vector<Region> apartRegions = {region(a, bytes, home()), region(c, bytes, home(), Access::Write)},
+                            otherRegions = {region(a, bytes, home()), region(d, bytes, home(), Access::Write)};
   const Kernel &good = kernel("half", 16), &bad = kernel("fails", 16);
   const Event before = launch(*first, good, regions);
   const Event failing = launch(*first, bad, regions, {}, 77);
   const Event behind = launch(*first, good, regions);
-  const Event other = launch(*second, good, regions, {failing});
-  const Event free = launch(*apart, good, regions, {before});
+  const Event other = launch(*second, good, otherRegions, {failing});
+  const Event free = launch(*apart, good, apartRegions, {before});
   Semaphore done;
   second->submit({.kind = DeviceCommandKind::Signal, .signal = {&done, 1}});
   const DeviceFailureRef why = failureOf(failing);
@@ -376,7 +380,7 @@ TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
   EXPECT_EQ(before.state(), State::Reached);
   EXPECT_EQ(failureOf(launch(*first, good, regions)), why); // for good
   const auto fresh = stream();
-  expectReached(launch(*fresh, good, regions));
+  expectReached(launch(*fresh, good, apartRegions, {free}));
 }
 
 TEST_P(DeviceConformance, MemoryIsReleasedBehindItsLastUse) {
