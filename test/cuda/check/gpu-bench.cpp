@@ -194,7 +194,8 @@ std::vector<std::byte> valuesOf(const TensorType &type, uint32_t seed) {
   return bytes;
 }
 
-void measureProgram(const std::string &path, const std::shared_ptr<Machine> &plain, const std::shared_ptr<Machine> &stamping) {
+/// `losses`: so many steps of a step of training, and no times; null: the machine of times.
+void measureProgram(const std::string &path, int losses, const std::shared_ptr<Machine> &plain, const std::shared_ptr<Machine> &stamping) {
   const Package package = Package::open(path);
   const auto executable = package.executable("", hostCpuLevel(), {.gpu = std::make_shared<std::vector<GpuCode>>(gpuCodeOf(package))});
   const Schedule &s = executable->schedule();
@@ -222,14 +223,16 @@ void measureProgram(const std::string &path, const std::shared_ptr<Machine> &pla
     executor.run(inputs, outputs);
     if (!states.empty() && s.outputs.size() == 1 && s.outputs[0].type.dtype == DType::f32 &&
         s.outputs[0].type.bytes() == 4) {
-      std::vector<float> losses; // of a step of training: compared with those of the processor
-      for (int step = 0; step < 10; ++step) {
+      std::vector<float> seen; // of a step of training: compared with those of the processor
+      for (int step = 0; step < losses; ++step) {
         if (step > 0)
           executor.run(inputs, outputs);
-        std::memcpy(&losses.emplace_back(), outputs[0], 4);
+        std::memcpy(&seen.emplace_back(), outputs[0], 4);
       }
-      line["losses"] = losses;
+      line["losses"] = seen;
     }
+    if (!stamping)
+      return print(line);
     std::vector<double> us;
     const auto start = Clock::now();
     while (us.size() < 5 || (us.size() < 200 && usSince(start) < 1e6)) {
@@ -296,10 +299,12 @@ int main(int argc, char **argv) {
       measureMachine();
       return 0;
     }
-    const auto plain = openMachine("cuda"), stamping = openMachine("cuda", {.stamps = true});
-    for (int i = 1; i < argc; ++i)
+    const bool isLossesAlone = argc > 3 && std::string(argv[1]) == "--losses"; // --losses COUNT PROGRAM...
+    const int losses = isLossesAlone ? std::atoi(argv[2]) : 10;
+    const auto plain = openMachine("cuda"), stamping = isLossesAlone ? nullptr : openMachine("cuda", {.stamps = true});
+    for (int i = isLossesAlone ? 3 : 1; i < argc; ++i)
       try {
-        measureProgram(argv[i], plain, stamping);
+        measureProgram(argv[i], losses, plain, stamping);
       } catch (const Error &problem) {
         print({{"program", argv[i]}, {"failed", problem.what()}});
       }

@@ -1,10 +1,12 @@
 """Runs models with the kernels of a GPU, emulated on the processor, and compares what they give with ONNX Runtime's results on the same seeded inputs.
 
 emulated.py --build BUILD [--gpu sm_90] [MODEL...]: the models that are named, else all, of which some take a minute. An element may differ from ONNX Runtime's
-by as much as one that the processor's own kernels compute: RTOL and ATOL of test/onnx/compare_models.py. With --device cuda a card runs them.
+by as much as one that the processor's own kernels compute: RTOL and ATOL of test/onnx/compare_models.py. With --device cuda a card runs them; with
+--device standin the stand-in driver does (test/standin), and interprets their PTX.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -48,10 +50,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--gpu", default="sm_90")
-    parser.add_argument("--device", default="sim:h100", help="cuda: on a card instead")
+    parser.add_argument("--device", default="sim:h100", help="cuda: on a card instead; standin: on the stand-in driver")
     parser.add_argument("models", nargs="*", default=[])
     args = parser.parse_args()
     tressel = pathlib.Path(args.build).resolve() / "bin/tressel"
+    if args.device == "standin":
+        args.device = "cuda"
+        os.environ["LD_LIBRARY_PATH"] = str(pathlib.Path(args.build).resolve() / "standin")
     failed = []
     for name in args.models or MODELS:
         file, dims = MODELS[name]

@@ -1,4 +1,5 @@
-// Instructions by which lanes of a warp exchange something. PTX ISA: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, ldmatrix.
+// Instructions by which lanes of a warp exchange something. PTX ISA: shfl.sync, vote.sync, match.sync, redux.sync,
+// elect.sync, ldmatrix.
 #include "test/standin/ptx/Program.h"
 
 #include <algorithm>
@@ -52,8 +53,9 @@ void shuffle(Warp &warp, std::span<const Party> parties, Together what, uint32_t
       const auto least = static_cast<int>(l & segment), most = static_cast<int>((l & segment) | (clamp & ~segment));
       int from = what == Together::ShuffleUp     ? lane - asked
                  : what == Together::ShuffleDown ? lane + asked
-                 : what == Together::ShuffleXor  ? lane ^ asked
-                                                 : static_cast<int>(static_cast<uint32_t>(least) | (static_cast<uint32_t>(asked) & ~segment));
+                 : what == Together::ShuffleXor
+                     ? lane ^ asked
+                     : static_cast<int>(static_cast<uint32_t>(least) | (static_cast<uint32_t>(asked) & ~segment));
       const bool isIn = what == Together::ShuffleUp ? from >= most : from <= most;
       from = isIn ? from : lane;
       inRange |= static_cast<uint32_t>(isIn) << l;
@@ -74,7 +76,9 @@ void vote(Warp &warp, std::span<const Party> parties, Together what, uint32_t na
   for (const Party &party : parties)
     ballot |= warp.predicate(party.instr->op[1]) & party.mask;
   ballot &= named;
-  const bool isTrue = what == Together::VoteAll ? ballot == named : what == Together::VoteAny ? ballot != 0 : ballot == named || !ballot;
+  const bool isTrue = what == Together::VoteAll   ? ballot == named
+                      : what == Together::VoteAny ? ballot != 0
+                                                  : ballot == named || !ballot;
   for (const Party &party : parties)
     if (what == Together::VoteBallot) {
       auto *target = warp.target<uint32_t>(party.instr->op[0]);
@@ -88,7 +92,8 @@ void match(Warp &warp, std::span<const Party> parties, Together what, uint32_t n
   uint64_t values[kLanes] = {};
   for (const Party &party : parties)
     forLanes(party.mask, [&](unsigned l) {
-      values[l] = party.instr->count == 8 ? warp.source<uint64_t>(party.instr->op[2])[l] : warp.source<uint32_t>(party.instr->op[2])[l];
+      values[l] = party.instr->count == 8 ? warp.source<uint64_t>(party.instr->op[2])[l]
+                                          : warp.source<uint32_t>(party.instr->op[2])[l];
     });
   for (const Party &party : parties)
     forLanes(party.mask, [&](unsigned l) {
@@ -120,7 +125,8 @@ void reduce(Warp &warp, std::span<const Party> parties, Together what) {
     forLanes(party.mask, [&](unsigned l) { warp.target<uint32_t>(party.instr->op[0])[l] = result; });
 }
 
-/// ldmatrix: lanes 8m to 8m + 7 have the addresses of the rows of matrix m. Operands: count results, the address. aux: transposed.
+/// ldmatrix: lanes 8m to 8m + 7 have the addresses of the rows of matrix m. Operands: count results, the address. aux:
+/// transposed.
 void loadMatrices(Warp &warp, const Instr &instr) {
   const unsigned count = instr.count;
   const bool isTransposed = instr.aux;
@@ -128,10 +134,12 @@ void loadMatrices(Warp &warp, const Instr &instr) {
   const std::byte *rows[kLanes];
   const Region &shared = warp.block->shared;
   for (unsigned l = 0; l < 8 * count; ++l)
-    if (const uint64_t at = addresses[l] + static_cast<uint64_t>(instr.imm); at % 16 == 0 && at < shared.bytes && shared.bytes - at >= 16)
+    if (const uint64_t at = addresses[l] + static_cast<uint64_t>(instr.imm);
+        at % 16 == 0 && at < shared.bytes && shared.bytes - at >= 16)
       rows[l] = shared.host + at;
     else // it is at fault
-      rows[l] = warp.block->locate(warp, instr, instr.space, l, addresses[l] + static_cast<uint64_t>(instr.imm), 16, true, false);
+      rows[l] = warp.block->locate(warp, instr, instr.space, l, addresses[l] + static_cast<uint64_t>(instr.imm), 16,
+                                   true, false);
   // A row is what four lanes have, in order.
   uint32_t result[4][kLanes];
   for (unsigned m = 0; m < count; ++m) {
@@ -181,7 +189,9 @@ void executeTogether(Warp &warp, std::span<const Party> parties) {
     return;
   case Together::Elect:
     for (const Party &party : parties) {
-      forLanes(party.mask, [&](unsigned l) { warp.target<uint32_t>(party.instr->op[0])[l] = static_cast<uint32_t>(std::countr_zero(present)); });
+      forLanes(party.mask, [&](unsigned l) {
+        warp.target<uint32_t>(party.instr->op[0])[l] = static_cast<uint32_t>(std::countr_zero(present));
+      });
       setLanes(warp, party.instr->op[1], party.mask, present & (0 - present));
     }
     return;

@@ -151,7 +151,8 @@ template <class T> void atomic(Warp &warp, const Instr &instr) {
   const auto *a = warp.source<uint64_t>(instr.op[1]);
   const T *b = warp.source<T>(instr.op[2]), *c = warp.source<T>(instr.op[3]);
   forActive(warp, [&](unsigned l) {
-    std::byte *at = warp.block->locate(warp, instr, instr.space, l, a[l] + static_cast<uint64_t>(instr.imm), sizeof(T), true, true);
+    std::byte *at =
+        warp.block->locate(warp, instr, instr.space, l, a[l] + static_cast<uint64_t>(instr.imm), sizeof(T), true, true);
     T old;
     std::memcpy(&old, at, sizeof(T));
     const T now = combine<T>(static_cast<Atomic>(instr.sub), old, b[l], c[l]);
@@ -160,16 +161,20 @@ template <class T> void atomic(Warp &warp, const Instr &instr) {
   });
 }
 
-// ---- cp.async. Operands: where to in shared memory, where from in global memory, how many bytes; count: bytes; imm and aux: offsets.
+// ---- cp.async. Operands: where to in shared memory, where from in global memory, how many bytes; count: bytes; imm
+// and aux: offsets.
 
 void copyLater(Warp &warp, const Instr &instr) {
   const auto *to = warp.source<uint64_t>(instr.op[0]), *from = warp.source<uint64_t>(instr.op[1]);
   const auto *given = warp.source<uint32_t>(instr.op[2]);
   forActive(warp, [&](unsigned l) {
     Block &block = *warp.block;
-    Copy copy{.bytes = instr.count, .given = static_cast<uint8_t>(std::min<uint32_t>(given[l], instr.count)), .lane = static_cast<uint8_t>(l),
+    Copy copy{.bytes = instr.count,
+              .given = static_cast<uint8_t>(std::min<uint32_t>(given[l], instr.count)),
+              .lane = static_cast<uint8_t>(l),
               .group = warp.committed[l]};
-    copy.to = block.locate(warp, instr, Space::Shared, l, to[l] + static_cast<uint64_t>(instr.imm), instr.count, false, true);
+    copy.to =
+        block.locate(warp, instr, Space::Shared, l, to[l] + static_cast<uint64_t>(instr.imm), instr.count, false, true);
     const uint64_t source = from[l] + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(instr.aux)));
     if (source % instr.count)
       block.stop(warp, instr, l, Fault::Kind::Misaligned, "copies from an address that is not a multiple of its bytes");

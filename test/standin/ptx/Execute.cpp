@@ -1,4 +1,5 @@
-// Handlers of instructions that work on all lanes at once. Compiled twice, for two instruction sets: PTX_EXECUTE names the namespace.
+// Handlers of instructions that work on all lanes at once. Compiled twice, for two instruction sets: PTX_EXECUTE names
+// the namespace.
 #include "test/standin/ptx/ExecuteConvert.h"
 #include "test/standin/ptx/ExecuteFloat.h"
 #include "test/standin/ptx/ExecuteInteger.h"

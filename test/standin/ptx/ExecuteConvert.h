@@ -8,7 +8,8 @@
 namespace tressel::standin::ptx::PTX_EXECUTE {
 
 // Of 8 bits in registers of 16: a type by its numbers and what a register has.
-template <class T> using Register = std::conditional_t<sizeof(T) == 1, std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>, T>;
+template <class T>
+using Register = std::conditional_t<sizeof(T) == 1, std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>, T>;
 
 template <class D, class S> inline Register<D> convertInteger(Register<S> a) {
   return static_cast<Register<D>>(static_cast<D>(static_cast<S>(a)));
@@ -36,7 +37,8 @@ template <unsigned Rounding> inline double toIntegral(double a) {
                               : __builtin_trunc(a);
 }
 
-/// Clamps at the ends of D. PTX ISA, cvt: a NaN gives 0, but between types of 64 bits the number with the highest bit alone.
+/// Clamps at the ends of D. PTX ISA, cvt: a NaN gives 0, but between types of 64 bits the number with the highest bit
+/// alone.
 template <class D, unsigned Rounding, bool IsWide, class S> inline Register<D> toInteger(S a) {
   const S rounded = toIntegral<Rounding>(a);
   constexpr D kLow = std::numeric_limits<D>::min(), kHigh = std::numeric_limits<D>::max();
@@ -56,10 +58,14 @@ template <class D, unsigned Rounding, bool IsWide, class S> inline Register<D> t
   return static_cast<Register<D>>(result);
 }
 
-template <class D, unsigned R> void addFloatToInteger(const Table &add, const char *name, const char *f16, const char *bf16, const char *f32, const char *f64) {
+template <class D, unsigned R>
+void addFloatToInteger(const Table &add, const char *name, const char *f16, const char *bf16, const char *f32,
+                       const char *f64) {
   constexpr bool kWide = sizeof(D) == 8;
-  add(name, f16, unary<Register<D>, uint16_t, decltype([](uint16_t a) { return toInteger<D, R, kWide>(Half::toFloat(a)); })>);
-  add(name, bf16, unary<Register<D>, uint16_t, decltype([](uint16_t a) { return toInteger<D, R, kWide>(Bfloat::toFloat(a)); })>);
+  add(name, f16,
+      unary<Register<D>, uint16_t, decltype([](uint16_t a) { return toInteger<D, R, kWide>(Half::toFloat(a)); })>);
+  add(name, bf16,
+      unary<Register<D>, uint16_t, decltype([](uint16_t a) { return toInteger<D, R, kWide>(Bfloat::toFloat(a)); })>);
   add(name, f32, unary<Register<D>, float, decltype([](float a) { return toInteger<D, R, kWide>(a); })>);
   add(name, f64, unary<Register<D>, double, decltype([](double a) { return toInteger<D, R, true>(a); })>);
 }
@@ -114,7 +120,8 @@ template <class S> void narrowTwo(Warp &warp, const Instr &instr) {
   const auto *high = warp.source<float>(instr.op[1]), *low = warp.source<float>(instr.op[2]);
   uint32_t result[kLanes];
   for (unsigned l = 0; l < kLanes; ++l)
-    result[l] = S::fromDouble(static_cast<double>(low[l]), instr.sub >> 1) | uint32_t(S::fromDouble(static_cast<double>(high[l]), instr.sub >> 1)) << 16;
+    result[l] = S::fromDouble(static_cast<double>(low[l]), instr.sub >> 1) |
+                uint32_t(S::fromDouble(static_cast<double>(high[l]), instr.sub >> 1)) << 16;
   perLane<uint32_t>(warp, instr.op[0], [&result](unsigned l) { return result[l]; });
 }
 /// Of an integer, without a rounding on the way.
@@ -133,11 +140,14 @@ template <class S, class T> void narrowInteger(Warp &warp, const Instr &instr) {
   perLane<uint16_t>(warp, instr.op[0], [&result](unsigned l) { return result[l]; });
 }
 
-template <class T> void addIntegerToFloat(const Table &add, const char *f16, const char *bf16, const char *f32, const char *f64) {
+template <class T>
+void addIntegerToFloat(const Table &add, const char *f16, const char *bf16, const char *f32, const char *f64) {
   add("cvt", f16, narrowInteger<Half, T>);
   add("cvt", bf16, narrowInteger<Bfloat, T>);
-  add("cvt", f32, unary<float, Register<T>, decltype([](Register<T> a) { return static_cast<float>(static_cast<T>(a)); })>);
-  add("cvt", f64, unary<double, Register<T>, decltype([](Register<T> a) { return static_cast<double>(static_cast<T>(a)); })>);
+  add("cvt", f32,
+      unary<float, Register<T>, decltype([](Register<T> a) { return static_cast<float>(static_cast<T>(a)); })>);
+  add("cvt", f64,
+      unary<double, Register<T>, decltype([](Register<T> a) { return static_cast<double>(static_cast<T>(a)); })>);
 }
 
 /// Half to half by way of the float, to an integral number.
@@ -159,19 +169,19 @@ inline uint32_t roundToTensor(float a, bool isNearestEven) {
   return (bits + (isNearestEven ? 0xfff + (bits >> 13 & 1) : 0x1000)) & ~0x1fffu;
 }
 
-#define PTX_PAIRS(D, d)                                                                                                                              \
-  addIntegerPair<D, uint8_t>(add, d ".u8");                                                                                                          \
-  addIntegerPair<D, int8_t>(add, d ".s8");                                                                                                           \
-  addIntegerPair<D, uint16_t>(add, d ".u16");                                                                                                        \
-  addIntegerPair<D, int16_t>(add, d ".s16");                                                                                                         \
-  addIntegerPair<D, uint32_t>(add, d ".u32");                                                                                                        \
-  addIntegerPair<D, int32_t>(add, d ".s32");                                                                                                         \
-  addIntegerPair<D, uint64_t>(add, d ".u64");                                                                                                        \
-  addIntegerPair<D, int64_t>(add, d ".s64");                                                                                                         \
-  addFloatToInteger<D, kNearest>(add, "cvt.rni", d ".f16", d ".bf16", d ".f32", d ".f64");                                                           \
-  addFloatToInteger<D, kZero>(add, "cvt.rzi", d ".f16", d ".bf16", d ".f32", d ".f64");                                                              \
-  addFloatToInteger<D, kDown>(add, "cvt.rmi", d ".f16", d ".bf16", d ".f32", d ".f64");                                                              \
-  addFloatToInteger<D, kUp>(add, "cvt.rpi", d ".f16", d ".bf16", d ".f32", d ".f64");                                                                \
+#define PTX_PAIRS(D, d)                                                                                                \
+  addIntegerPair<D, uint8_t>(add, d ".u8");                                                                            \
+  addIntegerPair<D, int8_t>(add, d ".s8");                                                                             \
+  addIntegerPair<D, uint16_t>(add, d ".u16");                                                                          \
+  addIntegerPair<D, int16_t>(add, d ".s16");                                                                           \
+  addIntegerPair<D, uint32_t>(add, d ".u32");                                                                          \
+  addIntegerPair<D, int32_t>(add, d ".s32");                                                                           \
+  addIntegerPair<D, uint64_t>(add, d ".u64");                                                                          \
+  addIntegerPair<D, int64_t>(add, d ".s64");                                                                           \
+  addFloatToInteger<D, kNearest>(add, "cvt.rni", d ".f16", d ".bf16", d ".f32", d ".f64");                             \
+  addFloatToInteger<D, kZero>(add, "cvt.rzi", d ".f16", d ".bf16", d ".f32", d ".f64");                                \
+  addFloatToInteger<D, kDown>(add, "cvt.rmi", d ".f16", d ".bf16", d ".f32", d ".f64");                                \
+  addFloatToInteger<D, kUp>(add, "cvt.rpi", d ".f16", d ".bf16", d ".f32", d ".f64");                                  \
   addIntegerToFloat<D>(add, "f16." d, "bf16." d, "f32." d, "f64." d)
 
 inline void addConversionHandlers(const Table &add) {

@@ -1,4 +1,5 @@
-// Floating-point arithmetic. MXCSR is as the instruction needs it: rounding, and for .ftz the flushing of subnormal numbers.
+// Floating-point arithmetic. MXCSR is as the instruction needs it: rounding, and for .ftz the flushing of subnormal
+// numbers.
 #pragma once
 
 #include "test/standin/ptx/Lanes.h"
@@ -9,7 +10,11 @@
 namespace tressel::standin::ptx::PTX_EXECUTE {
 
 /// A NaN is 0x7fffffff, whatever it was made of.
-inline float canonical(float a) { return a != a ? std::bit_cast<float>(0x7fffffffu) : a; }
+inline float canonical(float a) {
+  // By its bits: to a compiler one NaN is as good as another.
+  const auto bits = std::bit_cast<int32_t>(a);
+  return std::bit_cast<float>((bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : bits);
+}
 inline double canonical(double a) { return a; } // doubles keep theirs
 
 inline float flushed(float a) {
@@ -34,7 +39,8 @@ template <bool Max, bool PassNan, class T> inline T extreme(T a, T b) {
     r = a != a ? a : r;
   else
     r = b != b ? a : r;
-  return r != r ? std::bit_cast<T>(kNan) : r;
+  const U result = std::bit_cast<U>(r);
+  return std::bit_cast<T>(r != r ? kNan : result);
 }
 
 template <class T> inline T saturate(T a) {
@@ -69,12 +75,13 @@ template <class T> void addFloats(const Table &add, const char *type) {
   add("fma", type, ternary<T, T, T, T, decltype([](T a, T b, T c) { return canonical(fused(a, b, c)); })>);
   add("rcp", type, unary<T, T, decltype([](T a) { return canonical(T(1) / a); })>);
   add("sqrt", type, unary<T, T, decltype([](T a) {
-        if constexpr (sizeof(T) == 4)
-          return canonical(__builtin_sqrtf(a));
-        else
-          return __builtin_sqrt(a);
-      })>);
-  add("rsqrt", type, unary<T, T, decltype([](T a) { return canonical(static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)))); })>);
+                            if constexpr (sizeof(T) == 4)
+                              return canonical(__builtin_sqrtf(a));
+                            else
+                              return __builtin_sqrt(a);
+                          })>);
+  add("rsqrt", type,
+      unary<T, T, decltype([](T a) { return canonical(static_cast<T>(1.0 / std::sqrt(static_cast<double>(a)))); })>);
   add("min", type, binary<T, T, T, decltype([](T a, T b) { return extreme<false, false>(a, b); })>);
   add("max", type, binary<T, T, T, decltype([](T a, T b) { return extreme<true, false>(a, b); })>);
   add("min.nan", type, binary<T, T, T, decltype([](T a, T b) { return extreme<false, true>(a, b); })>);
@@ -96,8 +103,8 @@ template <class T> void testClass(Warp &warp, const Instr &instr) {
   uint32_t mask = 0;
   for (unsigned l = 0; l < kLanes; ++l) {
     const U bits = a[l] & ~(U(1) << (8 * sizeof(T) - 1));
-    const bool is[] = {bits < kInfinity,  bits == kInfinity, bits <= kInfinity, bits > kInfinity, bits >= kLeast && bits < kInfinity,
-                       bits && bits < kLeast};
+    const bool is[] = {bits<kInfinity, bits == kInfinity, bits <= kInfinity, bits> kInfinity,
+                       bits >= kLeast && bits < kInfinity, bits && bits < kLeast};
     mask |= static_cast<uint32_t>(is[instr.sub]) << l;
   }
   setPredicate(warp, instr.op[0], mask);
@@ -193,7 +200,9 @@ template <class S> struct Small {
     for (unsigned l = 0; l < kLanes; ++l) {
       const uint32_t a = in[0][l], b = in[1][l], c = in[2][l];
       auto half = [&](unsigned s) {
-        return uint32_t(compute(O, static_cast<uint16_t>(a >> s), static_cast<uint16_t>(b >> s), static_cast<uint16_t>(c >> s), instr.sub & 1)) << s;
+        return uint32_t(compute(O, static_cast<uint16_t>(a >> s), static_cast<uint16_t>(b >> s),
+                                static_cast<uint16_t>(c >> s), instr.sub & 1))
+               << s;
       };
       result[l] = half(0) | half(16);
     }
@@ -238,12 +247,18 @@ inline void addFloatHandlers(const Table &add) {
   addFloats<double>(add, "f64");
   // Those that SSE does not flush for.
   using F = float;
-  add("min.ftz", "f32", binary<F, F, F, decltype([](F a, F b) { return extreme<false, false>(flushed(a), flushed(b)); })>);
-  add("max.ftz", "f32", binary<F, F, F, decltype([](F a, F b) { return extreme<true, false>(flushed(a), flushed(b)); })>);
-  add("min.nan.ftz", "f32", binary<F, F, F, decltype([](F a, F b) { return extreme<false, true>(flushed(a), flushed(b)); })>);
-  add("max.nan.ftz", "f32", binary<F, F, F, decltype([](F a, F b) { return extreme<true, true>(flushed(a), flushed(b)); })>);
+  add("min.ftz", "f32",
+      binary<F, F, F, decltype([](F a, F b) { return extreme<false, false>(flushed(a), flushed(b)); })>);
+  add("max.ftz", "f32",
+      binary<F, F, F, decltype([](F a, F b) { return extreme<true, false>(flushed(a), flushed(b)); })>);
+  add("min.nan.ftz", "f32",
+      binary<F, F, F, decltype([](F a, F b) { return extreme<false, true>(flushed(a), flushed(b)); })>);
+  add("max.nan.ftz", "f32",
+      binary<F, F, F, decltype([](F a, F b) { return extreme<true, true>(flushed(a), flushed(b)); })>);
   add("neg.ftz", "f32", unary<F, F, decltype([](F a) { return -flushed(a); })>);
-  add("abs.ftz", "f32", unary<F, F, decltype([](F a) { return std::bit_cast<float>(std::bit_cast<uint32_t>(flushed(a)) & 0x7fffffff); })>);
+  add("abs.ftz", "f32", unary<F, F, decltype([](F a) {
+                                return std::bit_cast<float>(std::bit_cast<uint32_t>(flushed(a)) & 0x7fffffff);
+                              })>);
   add("ftz", "f32", unary<F, F, decltype([](F a) { return flushed(a); })>);
   add("relu", "f32", unary<F, F, decltype([](F a) { return a != a ? canonical(a) : a > 0 ? a : 0.0f; })>);
   add("testp", "f32", testClass<float>);

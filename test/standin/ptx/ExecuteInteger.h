@@ -38,7 +38,9 @@ template <class T> inline T multiplyLow(T a, T b) {
 template <> inline int32_t multiplyLow(int32_t a, int32_t b) { return static_cast<int32_t>(uint32_t(a) * uint32_t(b)); }
 template <> inline uint32_t multiplyLow(uint32_t a, uint32_t b) { return a * b; }
 template <> inline int16_t multiplyLow(int16_t a, int16_t b) { return static_cast<int16_t>(int32_t(a) * int32_t(b)); }
-template <> inline uint16_t multiplyLow(uint16_t a, uint16_t b) { return static_cast<uint16_t>(uint32_t(a) * uint32_t(b)); }
+template <> inline uint16_t multiplyLow(uint16_t a, uint16_t b) {
+  return static_cast<uint16_t>(uint32_t(a) * uint32_t(b));
+}
 
 /// Shifts clamp their amount at the width.
 template <class T> inline T shiftLeft(T a, uint32_t b) {
@@ -161,8 +163,9 @@ template <class T, class U> void addIntegers(const Table &add, const char *type,
   add("mul.hi", type, binary<T, T, T, decltype([](T a, T b) { return multiplyHigh<T>(a, b); })>);
   add("mad.lo", type,
       ternary<U, U, U, U, decltype([](U a, U b, U c) { return static_cast<U>(multiplyLow<U>(a, b) + c); })>);
-  add("mad.hi", type,
-      ternary<T, T, T, U, decltype([](T a, T b, U c) { return static_cast<T>(static_cast<U>(multiplyHigh<T>(a, b)) + c); })>);
+  add("mad.hi", type, ternary<T, T, T, U, decltype([](T a, T b, U c) {
+                                return static_cast<T>(static_cast<U>(multiplyHigh<T>(a, b)) + c);
+                              })>);
   add("div", type, binary<T, T, T, decltype([](T a, T b) { return divide<T>(a, b); })>);
   add("rem", type, binary<T, T, T, decltype([](T a, T b) { return remainder<T>(a, b); })>);
   add("min", type, binary<T, T, T, decltype([](T a, T b) { return a < b ? a : b; })>);
@@ -170,7 +173,9 @@ template <class T, class U> void addIntegers(const Table &add, const char *type,
   add("shr", type, binary<T, T, uint32_t, decltype([](T a, uint32_t b) { return shiftRight<T>(a, b); })>);
   add("neg", type, unary<U, U, decltype([](U a) { return static_cast<U>(0 - a); })>);
   add("abs", type, unary<T, T, decltype([](T a) { return static_cast<T>(a < 0 ? static_cast<T>(U(0) - U(a)) : a); })>);
-  add("sad", type, ternary<U, T, T, U, decltype([](T a, T b, U c) { return static_cast<U>(c + (a < b ? U(b) - U(a) : U(a) - U(b))); })>);
+  add("sad", type, ternary<U, T, T, U, decltype([](T a, T b, U c) {
+                             return static_cast<U>(c + (a < b ? U(b) - U(a) : U(a) - U(b)));
+                           })>);
   add("setp.eq", type, compare<T, decltype([](T a, T b) { return a == b; })>);
   add("setp.ne", type, compare<T, decltype([](T a, T b) { return a != b; })>);
   add("setp.lt", type, compare<T, decltype([](T a, T b) { return a < b; })>);
@@ -180,8 +185,9 @@ template <class T, class U> void addIntegers(const Table &add, const char *type,
   if constexpr (sizeof(T) >= 4) {
     add("bfind", type, unary<uint32_t, T, decltype([](T a) { return leadingBit<T>(a, false); })>);
     add("bfind.shiftamt", type, unary<uint32_t, T, decltype([](T a) { return leadingBit<T>(a, true); })>);
-    add("bfe", type,
-        ternary<T, T, uint32_t, uint32_t, decltype([](T a, uint32_t b, uint32_t c) { return extractField<T>(a, b, c); })>);
+    add("bfe", type, ternary<T, T, uint32_t, uint32_t, decltype([](T a, uint32_t b, uint32_t c) {
+                               return extractField<T>(a, b, c);
+                             })>);
   }
   (void)unsignedType;
 }
@@ -208,20 +214,25 @@ template <class T> void addBits(const Table &add, const char *type) {
     add("popc", type, unary<uint32_t, T, decltype([](T a) { return static_cast<uint32_t>(std::popcount(a)); })>);
     add("clz", type, unary<uint32_t, T, decltype([](T a) { return static_cast<uint32_t>(std::countl_zero(a)); })>);
     add("brev", type, unary<T, T, decltype([](T a) { return reverseBits<T>(a); })>);
-    add("bfi", type,
-        quaternary<T, T, T, uint32_t, uint32_t,
-                   decltype([](T a, T b, uint32_t c, uint32_t d) { return insertField<T>(a, b, c, d); })>);
+    add("bfi", type, quaternary<T, T, T, uint32_t, uint32_t, decltype([](T a, T b, uint32_t c, uint32_t d) {
+                                  return insertField<T>(a, b, c, d);
+                                })>);
   }
 }
 
 template <class F> void predicates(Warp &warp, const Instr &instr) {
   setPredicate(warp, instr.op[0], F{}(warp.predicate(instr.op[1]), warp.predicate(instr.op[2])));
 }
-inline void notPredicate(Warp &warp, const Instr &instr) { setPredicate(warp, instr.op[0], ~warp.predicate(instr.op[1])); }
-inline void movePredicate(Warp &warp, const Instr &instr) { setPredicate(warp, instr.op[0], warp.predicate(instr.op[1])); }
+inline void notPredicate(Warp &warp, const Instr &instr) {
+  setPredicate(warp, instr.op[0], ~warp.predicate(instr.op[1]));
+}
+inline void movePredicate(Warp &warp, const Instr &instr) {
+  setPredicate(warp, instr.op[0], warp.predicate(instr.op[1]));
+}
 
 inline void logic3(Warp &warp, const Instr &instr) {
-  const auto *a = warp.source<uint32_t>(instr.op[1]), *b = warp.source<uint32_t>(instr.op[2]), *c = warp.source<uint32_t>(instr.op[3]);
+  const auto *a = warp.source<uint32_t>(instr.op[1]), *b = warp.source<uint32_t>(instr.op[2]),
+             *c = warp.source<uint32_t>(instr.op[3]);
   const auto table = static_cast<uint32_t>(instr.imm);
   uint32_t term[8];
   for (unsigned i = 0; i < 8; ++i)
@@ -234,7 +245,8 @@ inline void logic3(Warp &warp, const Instr &instr) {
 }
 
 inline void permuteHandler(Warp &warp, const Instr &instr) {
-  const auto *a = warp.source<uint32_t>(instr.op[1]), *b = warp.source<uint32_t>(instr.op[2]), *c = warp.source<uint32_t>(instr.op[3]);
+  const auto *a = warp.source<uint32_t>(instr.op[1]), *b = warp.source<uint32_t>(instr.op[2]),
+             *c = warp.source<uint32_t>(instr.op[3]);
   const unsigned mode = instr.sub;
   if (mode == 0)
     perLane<uint32_t>(warp, instr.op[0], [=](unsigned l) { return permute(a[l], b[l], c[l]); });
@@ -251,7 +263,8 @@ template <class T> void carrySum(Warp &warp, const Instr &instr) {
   T result[kLanes];
   for (unsigned l = 0; l < kLanes; ++l) {
     const unsigned __int128 carry = in >> l & 1;
-    const unsigned __int128 sum = isDifference ? static_cast<unsigned __int128>(a[l]) - b[l] - carry : static_cast<unsigned __int128>(a[l]) + b[l] + carry;
+    const unsigned __int128 sum = isDifference ? static_cast<unsigned __int128>(a[l]) - b[l] - carry
+                                               : static_cast<unsigned __int128>(a[l]) + b[l] + carry;
     result[l] = static_cast<T>(sum);
     out |= static_cast<uint32_t>(sum >> (8 * sizeof(T)) & 1) << l;
   }
@@ -305,23 +318,24 @@ inline void addIntegerHandlers(const Table &add) {
   add("carry", "b32", carrySum<uint32_t>);
   add("carry", "b64", carrySum<uint64_t>);
   add("pack", "b16", pack16);
-  add("pack", "b32", binary<uint64_t, uint32_t, uint32_t, decltype([](uint32_t a, uint32_t b) { return a | uint64_t(b) << 32; })>);
+  add("pack", "b32",
+      binary<uint64_t, uint32_t, uint32_t, decltype([](uint32_t a, uint32_t b) { return a | uint64_t(b) << 32; })>);
   add("low", "b32", unary<uint16_t, uint32_t, decltype([](uint32_t a) { return static_cast<uint16_t>(a); })>);
   add("high", "b32", unary<uint16_t, uint32_t, decltype([](uint32_t a) { return static_cast<uint16_t>(a >> 16); })>);
   add("low", "b64", unary<uint32_t, uint64_t, decltype([](uint64_t a) { return static_cast<uint32_t>(a); })>);
   add("high", "b64", unary<uint32_t, uint64_t, decltype([](uint64_t a) { return static_cast<uint32_t>(a >> 32); })>);
   using U = uint32_t;
   add("shf.l.wrap", "b32", ternary<U, U, U, U, decltype([](U a, U b, U c) {
-        return static_cast<U>((a | uint64_t(b) << 32) << (c & 31) >> 32);
-      })>);
+                                     return static_cast<U>((a | uint64_t(b) << 32) << (c & 31) >> 32);
+                                   })>);
   add("shf.r.wrap", "b32",
       ternary<U, U, U, U, decltype([](U a, U b, U c) { return static_cast<U>((a | uint64_t(b) << 32) >> (c & 31)); })>);
   add("shf.l.clamp", "b32", ternary<U, U, U, U, decltype([](U a, U b, U c) {
-        return c >= 32 ? a : static_cast<U>((a | uint64_t(b) << 32) << c >> 32);
-      })>);
+                                      return c >= 32 ? a : static_cast<U>((a | uint64_t(b) << 32) << c >> 32);
+                                    })>);
   add("shf.r.clamp", "b32", ternary<U, U, U, U, decltype([](U a, U b, U c) {
-        return c >= 32 ? b : static_cast<U>((a | uint64_t(b) << 32) >> c);
-      })>);
+                                      return c >= 32 ? b : static_cast<U>((a | uint64_t(b) << 32) >> c);
+                                    })>);
   add("dp4a", "b32", dotHandler);
 }
 

@@ -1,5 +1,6 @@
-// Matrix products of a warp. Layouts: PTX ISA, "Matrix fragments for mma.m16n8k...": of the 32 lanes, group = lane / 4 and t = lane % 4. A register
-// of a or b holds `per` neighbours in k; lane t has those from t * per on, and a next register those 4 * per further.
+// Matrix products of a warp. Layouts: PTX ISA, "Matrix fragments for mma.m16n8k...": of the 32 lanes, group = lane / 4
+// and t = lane % 4. A register of a or b holds `per` neighbours in k; lane t has those from t * per on, and a next
+// register those 4 * per further.
 #pragma once
 
 #include "test/standin/ptx/ExecuteConvert.h"
@@ -8,9 +9,13 @@ namespace tressel::standin::ptx::PTX_EXECUTE {
 
 enum class Element : uint8_t { Half, Bfloat, Tensor, Signed, Unsigned };
 
-template <Element E> constexpr unsigned kPerRegister = E == Element::Tensor ? 1 : E == Element::Half || E == Element::Bfloat ? 2 : 4;
+template <Element E>
+constexpr unsigned kPerRegister = E == Element::Tensor                         ? 1
+                                  : E == Element::Half || E == Element::Bfloat ? 2
+                                                                               : 4;
 
-/// The numbers of a register of all lanes: of 8 rows (or of b, columns) 4 * per each, one after the other, as lanes go over t first.
+/// The numbers of a register of all lanes: of 8 rows (or of b, columns) 4 * per each, one after the other, as lanes go
+/// over t first.
 template <Element E> inline void expand(const uint32_t *lanes, double *out) {
   if constexpr (E == Element::Half) {
     alignas(32) float wide[2 * kLanes];

@@ -1,4 +1,5 @@
-// Loads and stores. What all lanes of a warp do at once within one span of memory is done at once; the rest, and all that is wrong, lane by lane.
+// Loads and stores. What all lanes of a warp do at once within one span of memory is done at once; the rest, and all
+// that is wrong, lane by lane.
 #pragma once
 
 #include "test/standin/ptx/Lanes.h"
@@ -24,8 +25,7 @@ template <unsigned Size> inline Pattern patternOf(const uint64_t *a) {
 #if defined(__clang__)
   _Pragma("clang loop vectorize(enable)")
 #endif
-  for (unsigned l = 0; l < kLanes; ++l)
-    strays |= a[l] ^ (first + l * step);
+      for (unsigned l = 0; l < kLanes; ++l) strays |= a[l] ^ (first + l * step);
   return {!strays && !step, !strays && step};
 }
 
@@ -110,7 +110,9 @@ inline void markLanes(uint64_t *bits, const uint64_t *a, uint32_t mask, uint64_t
   }
   bits[at] |= word;
 }
-template <bool Write> inline void markAccess(Span *span, const uint64_t *a, uint32_t mask, uint64_t low, uint64_t end, unsigned size, bool isWhole) {
+template <bool Write>
+inline void markAccess(Span *span, const uint64_t *a, uint32_t mask, uint64_t low, uint64_t end, unsigned size,
+                       bool isWhole) {
   if (!span)
     return;
   uint64_t *bits = Write ? span->writes : span->reads;
@@ -169,7 +171,8 @@ template <class M, class R, unsigned N, Where W> void load(Warp &warp, const Ins
           if constexpr (N == 1 && sizeof(M) == sizeof(R))
             std::memcpy(out[0], from, kSize * kLanes);
           else
-            PTX_LANES(l) for (unsigned n = 0; n < N; ++n) out[n][l] = static_cast<R>(get<M>(from + l * kSize + n * sizeof(M)));
+            PTX_LANES(l)
+            for (unsigned n = 0; n < N; ++n) out[n][l] = static_cast<R>(get<M>(from + l * kSize + n * sizeof(M)));
           return;
         }
       }
@@ -235,7 +238,8 @@ template <class M, class R, unsigned N, Where W> void store(Warp &warp, const In
         if constexpr (N == 1 && sizeof(M) == sizeof(R))
           std::memcpy(to, in[0], kSize * kLanes);
         else
-          PTX_LANES(l) for (unsigned n = 0; n < N; ++n) put<M>(to + l * kSize + n * sizeof(M), static_cast<M>(in[n][l]));
+          PTX_LANES(l)
+          for (unsigned n = 0; n < N; ++n) put<M>(to + l * kSize + n * sizeof(M), static_cast<M>(in[n][l]));
         return;
       }
     }
@@ -288,13 +292,15 @@ template <class M, class R> void loadParam(Warp &warp, const Instr &instr) {
   perLane<R>(warp, instr.op[0], [value](unsigned) { return value; });
 }
 
-template <class M, class R, Where W> void addAccess(const Table &add, const char *type, const char *ld, const char *st) {
+template <class M, class R, Where W>
+void addAccess(const Table &add, const char *type, const char *ld, const char *st) {
   const char *const suffixes[] = {"", ".v2", ".v4"};
   (void)suffixes;
   add(ld, type, load<M, R, 1, W>);
   add(st, type, store<M, R, 1, W>);
 }
-template <class M, class R, Where W> void addVectors(const Table &add, const char *type2, const char *type4, const char *ld, const char *st) {
+template <class M, class R, Where W>
+void addVectors(const Table &add, const char *type2, const char *type4, const char *ld, const char *st) {
   add(ld, type2, load<M, R, 2, W>);
   add(st, type2, store<M, R, 2, W>);
   if constexpr (sizeof(M) <= 4) {

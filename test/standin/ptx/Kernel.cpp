@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <utility>
 #include <numeric>
+#include <utility>
 
 namespace tressel::standin::ptx {
 
@@ -38,8 +38,9 @@ Handlers makeHandlers(void (*add)(void *, void (*)(void *, const char *, const c
 const Handlers &handlersInUse() {
   static const Handlers least = makeHandlers(baseline::addHandlers);
 #ifdef PTX_HAS_HASWELL
-  static const bool hasBetter = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                                __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+  static const bool hasBetter = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+                                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
   static const Handlers better = hasBetter ? makeHandlers(haswell::addHandlers) : Handlers{};
   if (hasBetter && !isBaselineForced)
     return better;
@@ -83,11 +84,12 @@ std::optional<Fault> Compiled::run(const Launch &launch, Memory &memory) const {
     return refuse(std::to_string(launch.params.size()) + " bytes of parameters, of " + std::to_string(paramBytes));
   const unsigned warps = (block.threads + kLanes - 1) / kLanes;
   const size_t constantBytes = program.constants.size(), frame = program.frameBytes;
-  const size_t sharedBytes = launch.dynamicSharedBytes ? program.dynamicBegin + launch.dynamicSharedBytes : program.sharedBytes;
+  const size_t sharedBytes =
+      launch.dynamicSharedBytes ? program.dynamicBegin + launch.dynamicSharedBytes : program.sharedBytes;
   const size_t localBytes = size_t(program.localBytes) * warps * kLanes;
   auto rounded = [](size_t bytes) { return (bytes + 127) / 64 * 64; };
-  std::byte *at = scratch(rounded(constantBytes) + frame * warps + rounded(sharedBytes) + rounded(localBytes) + rounded(paramBytes) +
-                          rounded(program.caches * sizeof(Span *)));
+  std::byte *at = scratch(rounded(constantBytes) + frame * warps + rounded(sharedBytes) + rounded(localBytes) +
+                          rounded(paramBytes) + rounded(program.caches * sizeof(Span *)));
   auto take = [&at, &rounded](size_t bytes) { return std::exchange(at, at + rounded(bytes)); };
   std::byte *constants = take(constantBytes);
   std::memcpy(constants, program.constants.data(), constantBytes);
@@ -170,7 +172,9 @@ std::shared_ptr<Storage> store(const Text &text) {
   for (const auto &variable : text.variables) {
     if (variable->space == Space::Shared || variable->initial.empty())
       continue;
-    auto *host = reinterpret_cast<std::byte *>(variable->space == Space::Const ? storage->constants.data() : storage->globals.data()) + variable->offset;
+    auto *host = reinterpret_cast<std::byte *>(variable->space == Space::Const ? storage->constants.data()
+                                                                               : storage->globals.data()) +
+                 variable->offset;
     std::memcpy(host, variable->initial.data(), variable->initial.size());
     for (const Variable::Address &address : variable->addresses) {
       const auto of = std::ranges::find(text.variables, address.of, [](const auto &v) { return v->name; });
@@ -198,7 +202,8 @@ void useBaseline(bool yes) { isBaselineForced = yes; }
 std::shared_ptr<const Module> Module::parse(std::string_view given) {
   const Text text = parseText(given);
   auto module = std::make_shared<Module>();
-  module->target = text.target, module->version = text.version, module->isArchitectureSpecific = text.isArchitectureSpecific;
+  module->target = text.target, module->version = text.version,
+  module->isArchitectureSpecific = text.isArchitectureSpecific;
   if (!text.version || !text.target)
     failParse(1, "the text has no .version or no .target");
   const std::shared_ptr<Storage> storage = store(text);
@@ -213,7 +218,8 @@ std::shared_ptr<const Module> Module::parse(std::string_view given) {
     program.name = function->name, program.text = text.text, program.storage = storage;
     Lowerer(text, *function, program).run();
     for (const auto &param : function->params)
-      kernel->params.push_back({param->name, static_cast<uint32_t>(param->offset), static_cast<uint32_t>(param->bytes), param->align});
+      kernel->params.push_back(
+          {param->name, static_cast<uint32_t>(param->offset), static_cast<uint32_t>(param->bytes), param->align});
     kernel->paramBytes = program.paramBytes;
     kernel->staticSharedBytes = program.sharedBytes;
     kernel->maxThreads = function->maxThreads;

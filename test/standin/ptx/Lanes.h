@@ -1,5 +1,5 @@
-// How handlers go over the lanes of a warp. For Execute.cpp alone, which is compiled for two instruction sets: everything here is in a namespace of
-// the set's, so that the linker takes nothing of the one for the other.
+// How handlers go over the lanes of a warp. For Execute.cpp alone, which is compiled for two instruction sets:
+// everything here is in a namespace of the set's, so that the linker takes nothing of the one for the other.
 #pragma once
 
 #include "test/standin/ptx/Program.h"
@@ -29,9 +29,15 @@ alignas(64) constexpr uint32_t kBits[kLanes] = {
     1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
 
 template <size_t Bytes> struct BitsOf;
-template <> struct BitsOf<2> { using type = uint16_t; };
-template <> struct BitsOf<4> { using type = uint32_t; };
-template <> struct BitsOf<8> { using type = uint64_t; };
+template <> struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <> struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <> struct BitsOf<8> {
+  using type = uint64_t;
+};
 template <class T> using Bits = typename BitsOf<sizeof(T)>::type;
 
 /// a where the mask has a bit, else b.
@@ -44,8 +50,7 @@ template <class T> inline void select(T *out, uint32_t mask, const T *a, const T
 #else
     _Pragma("GCC ivdep")
 #endif
-    for (unsigned l = 0; l < 16; ++l)
-    {
+        for (unsigned l = 0; l < 16; ++l) {
       const T x = a[l], y = b[l]; // both are there
       out[l] = low & static_cast<uint16_t>(kBits[l]) ? x : y;
     }
@@ -54,8 +59,7 @@ template <class T> inline void select(T *out, uint32_t mask, const T *a, const T
 #else
     _Pragma("GCC ivdep")
 #endif
-    for (unsigned l = 0; l < 16; ++l)
-    {
+        for (unsigned l = 0; l < 16; ++l) {
       const T x = a[16 + l], y = b[16 + l];
       out[16 + l] = high & static_cast<uint16_t>(kBits[l]) ? x : y;
     }
@@ -119,7 +123,8 @@ inline uint32_t maskOf(const uint64_t *flags) {
   uint32_t mask = 0;
 #if defined(__AVX__)
   for (unsigned l = 0; l < kLanes; l += 4)
-    mask |= static_cast<uint32_t>(_mm256_movemask_pd(_mm256_loadu_pd(reinterpret_cast<const double *>(flags + l)))) << l;
+    mask |= static_cast<uint32_t>(_mm256_movemask_pd(_mm256_loadu_pd(reinterpret_cast<const double *>(flags + l))))
+            << l;
 #elif defined(__SSE2__)
   for (unsigned l = 0; l < kLanes; l += 2)
     mask |= static_cast<uint32_t>(_mm_movemask_pd(_mm_loadu_pd(reinterpret_cast<const double *>(flags + l)))) << l;

@@ -14,7 +14,7 @@ namespace tressel::standin::ptx {
 struct Token {
   enum class Kind : uint8_t {
     End,
-    Word,    ///< an identifier, a register, a mnemonic with its modifiers, a directive: "%tid.x", "mul.wide.u32", ".reg"
+    Word, ///< an identifier, a register, a mnemonic with its modifiers, a directive: "%tid.x", "mul.wide.u32", ".reg"
     Integer, ///< bits, a 64-bit number
     Float,   ///< bits, of a float (0f...) or a double (0d..., 1.5)
     String,

@@ -10,7 +10,10 @@
 namespace tressel::standin::ptx {
 
 Width widthOf(Type type) {
-  return type.kind == 'p' ? Width::Predicate : type.bits <= 16 ? Width::Half : type.bits == 32 ? Width::Word : Width::Double;
+  return type.kind == 'p'  ? Width::Predicate
+         : type.bits <= 16 ? Width::Half
+         : type.bits == 32 ? Width::Word
+                           : Width::Double;
 }
 
 std::string nameOf(Type type) {
@@ -25,8 +28,9 @@ std::string nameOf(Type type) {
 
 bool asSpace(std::string_view word, Space &space) {
   static const std::unordered_map<std::string_view, Space> spaces = {
-      {"global", Space::Global}, {"shared", Space::Shared},       {"shared::cta", Space::Shared}, {"local", Space::Local},
-      {"param", Space::Param},   {"param::entry", Space::Param}, {"param::func", Space::Param},  {"const", Space::Const}};
+      {"global", Space::Global},     {"shared", Space::Shared}, {"shared::cta", Space::Shared},
+      {"local", Space::Local},       {"param", Space::Param},   {"param::entry", Space::Param},
+      {"param::func", Space::Param}, {"const", Space::Const}};
   const auto found = spaces.find(word);
   if (found == spaces.end())
     return false;
@@ -36,7 +40,9 @@ bool asSpace(std::string_view word, Space &space) {
 
 bool Modifiers::has(std::string_view word) const { return std::ranges::find(words, word) != words.end(); }
 
-void Lowerer::fail(const std::string &message) const { failParse(statement_ ? statement_->line : function_.line, message); }
+void Lowerer::fail(const std::string &message) const {
+  failParse(statement_ ? statement_->line : function_.line, message);
+}
 void Lowerer::unknown() const { fail("'" + std::string(statement_->mnemonic) + "' is not interpreted"); }
 
 // ---- Functions and variables
@@ -57,7 +63,8 @@ void Lowerer::run() {
   }
 }
 
-void Lowerer::collectShared(const Function &function, std::vector<const Variable *> &found, std::vector<const Function *> &seen) {
+void Lowerer::collectShared(const Function &function, std::vector<const Variable *> &found,
+                            std::vector<const Function *> &seen) {
   if (std::ranges::find(seen, &function) != seen.end())
     return;
   seen.push_back(&function);
@@ -83,10 +90,12 @@ void Lowerer::collectShared(const Function &function, std::vector<const Variable
 
 void Lowerer::layOut() {
   for (const auto &param : function_.params)
-    locations_[param.get()] = {Space::Param, param->offset}, program_.paramBytes = static_cast<uint32_t>(param->offset + param->bytes);
+    locations_[param.get()] = {Space::Param, param->offset},
+    program_.paramBytes = static_cast<uint32_t>(param->offset + param->bytes);
   for (const auto &variable : text_.variables)
     if (variable->space != Space::Shared)
-      locations_[variable.get()] = {variable->space, variable->offset + (variable->space == Space::Global ? kModuleWindow : 0)};
+      locations_[variable.get()] = {variable->space,
+                                    variable->offset + (variable->space == Space::Global ? kModuleWindow : 0)};
   std::vector<const Variable *> shared;
   std::vector<const Function *> seen;
   collectShared(function_, shared, seen);
@@ -176,8 +185,9 @@ void Lowerer::endStatement() {
   for (const Widening &widening : widenings_) {
     const std::string kind = widening.isSigned ? "s" : "u";
     const Width from = widths_[widening.value];
-    emit("cvt." + kind + (widths_[widening.target] == Width::Double ? "64." : "32.") + kind + (from == Width::Word ? "32" : "16"), {widening.target},
-         {widening.value});
+    emit("cvt." + kind + (widths_[widening.target] == Width::Double ? "64." : "32.") + kind +
+             (from == Width::Word ? "32" : "16"),
+         {widening.target}, {widening.value});
   }
   widenings_.clear();
   if (statement_->guard < 0)
@@ -200,7 +210,8 @@ void Lowerer::call() {
 void Lowerer::inlineCall() {
   const Statement &statement = *statement_;
   const Operand &named = statement.operands[0];
-  const Function *callee = named.kind == Operand::Kind::Symbol || named.kind == Operand::Kind::Label ? text_.find(named.name) : nullptr;
+  const Function *callee =
+      named.kind == Operand::Kind::Symbol || named.kind == Operand::Kind::Label ? text_.find(named.name) : nullptr;
   if (!callee || !callee->hasBody || callee->isKernel)
     fail("a call of '" + std::string(named.name) + "', which has no body here, is not interpreted");
   if (++depth_ > 32)
@@ -219,14 +230,18 @@ void Lowerer::inlineCall() {
       const uint64_t at = allocateLocal(callee->params[i]->bytes, callee->params[i]->align);
       locations_[callee->params[i].get()] = {Space::Local, at};
       const Type type{'b', static_cast<uint8_t>(8 * callee->params[i]->bytes), false};
-      Draft &draft = emit("st.any." + std::string(type.bits == 8 ? "u8" : nameOf(type)), {}, {constant(Width::Double, at), use(actual, type)});
+      Draft &draft = emit("st.any." + std::string(type.bits == 8 ? "u8" : nameOf(type)), {},
+                          {constant(Width::Double, at), use(actual, type)});
       draft.instr.space = Space::Local;
     }
   }
   // The registers of the body follow those that there are now.
   const auto first = static_cast<uint32_t>(widths_.size());
   for (const auto &[reg, value] : moves)
-    emit("mov." + nameOf(callee->registers[reg].kind == 'p' ? callee->registers[reg] : Type{'b', std::max<uint8_t>(callee->registers[reg].bits, 16), false}), {first + reg}, {value});
+    emit("mov." + nameOf(callee->registers[reg].kind == 'p'
+                             ? callee->registers[reg]
+                             : Type{'b', std::max<uint8_t>(callee->registers[reg].bits, 16), false}),
+         {first + reg}, {value});
   std::vector<std::pair<uint32_t, const Operand *>> results;
   for (size_t i = 0; i < callee->results.size(); ++i) {
     const Operand &actual = statement.results[i];
@@ -246,7 +261,11 @@ void Lowerer::inlineCall() {
   for (const auto &[reg, actual] : results) {
     const Width width = widths_[reg];
     const Type type{width == Width::Predicate ? 'p' : 'b',
-                    static_cast<uint8_t>(width == Width::Predicate ? 1 : width == Width::Half ? 16 : width == Width::Word ? 32 : 64), false};
+                    static_cast<uint8_t>(width == Width::Predicate ? 1
+                                         : width == Width::Half    ? 16
+                                         : width == Width::Word    ? 32
+                                                                   : 64),
+                    false};
     emit("mov." + nameOf(type), {define(*actual, type)}, {reg});
   }
   parts_ = parts;
@@ -386,7 +405,8 @@ uint32_t Lowerer::use(const Operand &operand, Type type) {
     const uint32_t reg = registerBase_ + operand.reg;
     const Width own = widths_[reg];
     if ((own == Width::Predicate) != (width == Width::Predicate) || own < width)
-      fail("an operand of '" + std::string(statement_->mnemonic) + "' is too narrow, or a predicate where there is to be none");
+      fail("an operand of '" + std::string(statement_->mnemonic) +
+           "' is too narrow, or a predicate where there is to be none");
     if (operand.isNegated) {
       if (width != Width::Predicate)
         fail("only predicates are negated");
@@ -471,7 +491,8 @@ Lowerer::Address Lowerer::address(const Operand &operand, Space space) {
 
 // ---- Instructions
 
-Draft &Lowerer::emit(const std::string &handler, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses) {
+Draft &Lowerer::emit(const std::string &handler, std::initializer_list<uint32_t> defs,
+                     std::initializer_list<uint32_t> uses) {
   Draft &draft = drafts_.emplace_back();
   draft.instr.run = findHandler(handler);
   if (!draft.instr.run)
@@ -491,7 +512,8 @@ Draft &Lowerer::emitKind(Kind kind, std::initializer_list<uint32_t> defs, std::i
   return draft;
 }
 
-Draft &Lowerer::emitTogether(Together what, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses, const Operand &lanes) {
+Draft &Lowerer::emitTogether(Together what, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses,
+                             const Operand &lanes) {
   const uint32_t mask = use(lanes, {'b', 32, false});
   Draft &draft = emitKind(Kind::Collective, defs, uses);
   draft.instr.sub = static_cast<uint8_t>(what);

@@ -19,7 +19,8 @@ struct Modifiers {
 
 class Lowerer {
 public:
-  Lowerer(const Text &text, const Function &function, Program &program) : text_(text), function_(function), program_(program) {}
+  Lowerer(const Text &text, const Function &function, Program &program)
+      : text_(text), function_(function), program_(program) {}
   void run();
 
 private:
@@ -32,7 +33,8 @@ private:
 
   // ---- Functions and variables
   void layOut();
-  void collectShared(const Function &function, std::vector<const Variable *> &found, std::vector<const Function *> &seen);
+  void collectShared(const Function &function, std::vector<const Variable *> &found,
+                     std::vector<const Function *> &seen);
   void layOutBody(const Function &function);
   void lowerBody(const Function &function, int returnLabel);
   Location locationOf(const Variable &variable);
@@ -67,7 +69,8 @@ private:
   // ---- Instructions
   Draft &emit(const std::string &handler, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses);
   Draft &emitKind(Kind kind, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses);
-  Draft &emitTogether(Together what, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses, const Operand &lanes);
+  Draft &emitTogether(Together what, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses,
+                      const Operand &lanes);
   void setMode(Draft &draft, const Modifiers &modifiers);
   void endStatement();
   void lower(const Statement &statement);

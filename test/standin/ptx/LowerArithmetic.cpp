@@ -56,11 +56,14 @@ void Lowerer::arithmetic() {
     return;
   }
   handler += "." + nameOf(type);
-  const uint32_t a = use(1, type), b = isUnary ? kNone : use(2, type), c = isTernary ? use(3, name == "sad" ? Type{'u', type.bits, false} : type) : kNone;
+  const uint32_t a = use(1, type), b = isUnary ? kNone : use(2, type),
+                 c = isTernary ? use(3, name == "sad" ? Type{'u', type.bits, false} : type) : kNone;
   const uint32_t target = define(0, type);
   const bool hasMore = m.saturates || m.has("relu");
   const uint32_t result = hasMore ? temporary(ptx::widthOf(type)) : target;
-  Draft &draft = isUnary ? emit(handler, {result}, {a}) : isTernary ? emit(handler, {result}, {a, b, c}) : emit(handler, {result}, {a, b});
+  Draft &draft = isUnary     ? emit(handler, {result}, {a})
+                 : isTernary ? emit(handler, {result}, {a, b, c})
+                             : emit(handler, {result}, {a, b});
   if (isSmall(type)) {
     draft.instr.sub = m.flushes;
     draft.instr.count = isUnary ? 0 : isTernary ? 2 : 1;
@@ -136,8 +139,8 @@ void Lowerer::carry() {
     b = use(3, type);
   }
   Draft &draft = emit("carry." + nameOf(bitsOf(type)), {define(0, type)}, {a, b});
-  draft.instr.sub = static_cast<uint8_t>((name == "addc" || name == "subc" || name == "madc" ? 1 : 0) | (m.has("cc") ? 2 : 0) |
-                                         (name.starts_with("sub") ? 4 : 0));
+  draft.instr.sub = static_cast<uint8_t>((name == "addc" || name == "subc" || name == "madc" ? 1 : 0) |
+                                         (m.has("cc") ? 2 : 0) | (name.starts_with("sub") ? 4 : 0));
 }
 
 void Lowerer::approximation() {
@@ -197,7 +200,8 @@ void Lowerer::shift() {
   const bool isLeft = parts_[0] == "shl";
   const Type type = typeOf(modifiers(""));
   expectOperands(3, 3);
-  emit(std::string(parts_[0]) + "." + nameOf(isLeft ? bitsOf(type) : asNumber(type)), {define(0, type)}, {use(1, type), use(2, kWord)});
+  emit(std::string(parts_[0]) + "." + nameOf(isLeft ? bitsOf(type) : asNumber(type)), {define(0, type)},
+       {use(1, type), use(2, kWord)});
 }
 
 void Lowerer::select() {
@@ -213,7 +217,8 @@ void Lowerer::select() {
   if (m.types.size() != 2)
     unknown();
   const Type type = m.types[0], by = m.types[1];
-  Draft &draft = emit(std::string(by.isFloat() ? "slct.f." : "slct.") + nameOf(bitsOf(type)), {define(0, type)}, {use(1, type), use(2, type), use(3, by)});
+  Draft &draft = emit(std::string(by.isFloat() ? "slct.f." : "slct.") + nameOf(bitsOf(type)), {define(0, type)},
+                      {use(1, type), use(2, type), use(3, by)});
   if (by.isFloat())
     setMode(draft, m);
 }
@@ -390,7 +395,8 @@ void Lowerer::convert() {
   if (m.has("tf32")) {
     expectOperands(2, 2);
     const bool isAway = m.has("rna");
-    if (m.types.size() != 1 || nameOf(m.types[0]) != "f32" || m.has("relu") || (!isAway && (!m.hasRounding || m.rounding != kNearest)))
+    if (m.types.size() != 1 || nameOf(m.types[0]) != "f32" || m.has("relu") ||
+        (!isAway && (!m.hasRounding || m.rounding != kNearest)))
       unknown();
     setMode(emit(isAway ? "cvt.rna.tf32.f32" : "cvt.rn.tf32.f32", {define(0, kWord)}, {use(1, m.types[0])}), {});
     return;
@@ -435,7 +441,8 @@ void Lowerer::dot() {
   if (m.types.size() != 2 || m.types[0].bits != 32 || m.types[1].bits != 32)
     unknown();
   const bool isSigned = m.types[0].kind == 's' || m.types[1].kind == 's';
-  Draft &draft = emit("dp4a.b32", {define(0, {isSigned ? 's' : 'u', 32, false})}, {use(1, kWord), use(2, kWord), use(3, kWord)});
+  Draft &draft =
+      emit("dp4a.b32", {define(0, {isSigned ? 's' : 'u', 32, false})}, {use(1, kWord), use(2, kWord), use(3, kWord)});
   draft.instr.sub = static_cast<uint8_t>((m.types[0].kind == 's') | (m.types[1].kind == 's') << 1);
 }
 

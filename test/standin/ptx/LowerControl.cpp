@@ -79,7 +79,8 @@ void Lowerer::barrierOf(size_t, std::string_view what, const Modifiers &m) {
   if (!counts && !m.has("and") && !m.has("or"))
     unknown();
   const uint32_t value = use(statement_->operands.size() - 1, kPredicate);
-  Draft &draft = emitKind(Kind::Barrier, {define(0, counts ? Type{'u', 32, false} : kPredicate)}, {number, threads, value});
+  Draft &draft =
+      emitKind(Kind::Barrier, {define(0, counts ? Type{'u', 32, false} : kPredicate)}, {number, threads, value});
   draft.instr.sub = counts ? 2 : m.has("and") ? 3 : 4;
   draft.instr.count = hasThreads;
 }
@@ -90,7 +91,10 @@ void Lowerer::shuffle() {
   if (m.words.size() != 2 || m.words[0] != "sync" || m.types[0].bits != 32)
     unknown();
   expectOperands(5, 5);
-  const Together what = m.has("up") ? Together::ShuffleUp : m.has("down") ? Together::ShuffleDown : m.has("bfly") ? Together::ShuffleXor : Together::ShuffleIndex;
+  const Together what = m.has("up")     ? Together::ShuffleUp
+                        : m.has("down") ? Together::ShuffleDown
+                        : m.has("bfly") ? Together::ShuffleXor
+                                        : Together::ShuffleIndex;
   const Operand &to = operand(0);
   const bool isPair = to.kind == Operand::Kind::Vector;
   const uint32_t value = use(1, kWord), lane = use(2, kWord), clamp = use(3, kWord);
@@ -104,7 +108,10 @@ void Lowerer::vote() {
   if (m.words.size() != 2 || m.words[0] != "sync" || (type.kind == 'p') == m.has("ballot"))
     unknown();
   expectOperands(3, 3);
-  const Together what = m.has("all") ? Together::VoteAll : m.has("any") ? Together::VoteAny : m.has("uni") ? Together::VoteUniform : Together::VoteBallot;
+  const Together what = m.has("all")   ? Together::VoteAll
+                        : m.has("any") ? Together::VoteAny
+                        : m.has("uni") ? Together::VoteUniform
+                                       : Together::VoteBallot;
   const uint32_t value = use(1, kPredicate);
   emitTogether(what, {define(0, type)}, {value}, operand(2));
 }
@@ -118,7 +125,8 @@ void Lowerer::matchLanes() {
   const Operand &to = operand(0);
   const bool isPair = to.kind == Operand::Kind::Vector;
   const uint32_t value = use(1, type), isAll = isPair ? define(to.parts[1], kPredicate) : temporary(Width::Predicate);
-  Draft &draft = emitTogether(m.has("any") ? Together::MatchAny : Together::MatchAll, {define(isPair ? to.parts[0] : to, kWord), isAll}, {value}, operand(2));
+  Draft &draft = emitTogether(m.has("any") ? Together::MatchAny : Together::MatchAll,
+                              {define(isPair ? to.parts[0] : to, kWord), isAll}, {value}, operand(2));
   draft.instr.count = type.bits / 8;
 }
 
@@ -186,23 +194,85 @@ void Lowerer::multiplyMatrix() {
 
 const std::unordered_map<std::string_view, Lowerer::Method> &Lowerer::methods() {
   using L = Lowerer;
-  static const std::unordered_map<std::string_view, Method> all = {
-      {"add", &L::arithmetic},      {"sub", &L::arithmetic},      {"min", &L::arithmetic},      {"max", &L::arithmetic},     {"neg", &L::arithmetic},
-      {"abs", &L::arithmetic},      {"div", &L::arithmetic},      {"rem", &L::arithmetic},      {"fma", &L::arithmetic},     {"copysign", &L::arithmetic},
-      {"sad", &L::arithmetic},      {"rcp", &L::arithmetic},      {"sqrt", &L::arithmetic},     {"rsqrt", &L::arithmetic},   {"mul", &L::multiply},
-      {"mad", &L::multiply},        {"addc", &L::carry},          {"subc", &L::carry},          {"madc", &L::carry},         {"ex2", &L::approximation},
-      {"lg2", &L::approximation},   {"sin", &L::approximation},   {"cos", &L::approximation},   {"tanh", &L::approximation}, {"and", &L::logic},
-      {"or", &L::logic},            {"xor", &L::logic},           {"not", &L::logic},           {"cnot", &L::logic},         {"lop3", &L::logic},
-      {"shf", &L::logic},           {"prmt", &L::logic},          {"shl", &L::shift},           {"shr", &L::shift},          {"selp", &L::select},
-      {"slct", &L::select},         {"setp", &L::setPredicate},   {"set", &L::set},             {"bfe", &L::fieldOrCount},   {"bfi", &L::fieldOrCount},
-      {"popc", &L::fieldOrCount},   {"clz", &L::fieldOrCount},    {"brev", &L::fieldOrCount},   {"bfind", &L::fieldOrCount}, {"mov", &L::move},
-      {"cvt", &L::convert},         {"dp4a", &L::dot},            {"testp", &L::testClass},     {"ld", &L::load},            {"ldu", &L::load},
-      {"st", &L::store},            {"atom", &L::atomic},         {"red", &L::atomic},          {"cvta", &L::convertAddress}, {"isspacep", &L::isInSpace},
-      {"cp", &L::copyLater},        {"ldmatrix", &L::loadMatrix}, {"prefetch", &L::nothing},    {"prefetchu", &L::nothing},  {"fence", &L::nothing},
-      {"membar", &L::nothing},      {"nanosleep", &L::nothing},   {"griddepcontrol", &L::nothing}, {"bra", &L::branch},      {"brx", &L::branchIndexed},
-      {"ret", &L::leave},           {"exit", &L::leave},          {"trap", &L::trap},           {"brkpt", &L::trap},         {"call", &L::call},
-      {"bar", &L::barrier},         {"barrier", &L::barrier},     {"shfl", &L::shuffle},        {"vote", &L::vote},          {"match", &L::matchLanes},
-      {"redux", &L::reduceLanes},   {"activemask", &L::activeMask}, {"elect", &L::elect},       {"mma", &L::multiplyMatrix}};
+  static const std::unordered_map<std::string_view, Method> all = {{"add", &L::arithmetic},
+                                                                   {"sub", &L::arithmetic},
+                                                                   {"min", &L::arithmetic},
+                                                                   {"max", &L::arithmetic},
+                                                                   {"neg", &L::arithmetic},
+                                                                   {"abs", &L::arithmetic},
+                                                                   {"div", &L::arithmetic},
+                                                                   {"rem", &L::arithmetic},
+                                                                   {"fma", &L::arithmetic},
+                                                                   {"copysign", &L::arithmetic},
+                                                                   {"sad", &L::arithmetic},
+                                                                   {"rcp", &L::arithmetic},
+                                                                   {"sqrt", &L::arithmetic},
+                                                                   {"rsqrt", &L::arithmetic},
+                                                                   {"mul", &L::multiply},
+                                                                   {"mad", &L::multiply},
+                                                                   {"addc", &L::carry},
+                                                                   {"subc", &L::carry},
+                                                                   {"madc", &L::carry},
+                                                                   {"ex2", &L::approximation},
+                                                                   {"lg2", &L::approximation},
+                                                                   {"sin", &L::approximation},
+                                                                   {"cos", &L::approximation},
+                                                                   {"tanh", &L::approximation},
+                                                                   {"and", &L::logic},
+                                                                   {"or", &L::logic},
+                                                                   {"xor", &L::logic},
+                                                                   {"not", &L::logic},
+                                                                   {"cnot", &L::logic},
+                                                                   {"lop3", &L::logic},
+                                                                   {"shf", &L::logic},
+                                                                   {"prmt", &L::logic},
+                                                                   {"shl", &L::shift},
+                                                                   {"shr", &L::shift},
+                                                                   {"selp", &L::select},
+                                                                   {"slct", &L::select},
+                                                                   {"setp", &L::setPredicate},
+                                                                   {"set", &L::set},
+                                                                   {"bfe", &L::fieldOrCount},
+                                                                   {"bfi", &L::fieldOrCount},
+                                                                   {"popc", &L::fieldOrCount},
+                                                                   {"clz", &L::fieldOrCount},
+                                                                   {"brev", &L::fieldOrCount},
+                                                                   {"bfind", &L::fieldOrCount},
+                                                                   {"mov", &L::move},
+                                                                   {"cvt", &L::convert},
+                                                                   {"dp4a", &L::dot},
+                                                                   {"testp", &L::testClass},
+                                                                   {"ld", &L::load},
+                                                                   {"ldu", &L::load},
+                                                                   {"st", &L::store},
+                                                                   {"atom", &L::atomic},
+                                                                   {"red", &L::atomic},
+                                                                   {"cvta", &L::convertAddress},
+                                                                   {"isspacep", &L::isInSpace},
+                                                                   {"cp", &L::copyLater},
+                                                                   {"ldmatrix", &L::loadMatrix},
+                                                                   {"prefetch", &L::nothing},
+                                                                   {"prefetchu", &L::nothing},
+                                                                   {"fence", &L::nothing},
+                                                                   {"membar", &L::nothing},
+                                                                   {"nanosleep", &L::nothing},
+                                                                   {"griddepcontrol", &L::nothing},
+                                                                   {"bra", &L::branch},
+                                                                   {"brx", &L::branchIndexed},
+                                                                   {"ret", &L::leave},
+                                                                   {"exit", &L::leave},
+                                                                   {"trap", &L::trap},
+                                                                   {"brkpt", &L::trap},
+                                                                   {"call", &L::call},
+                                                                   {"bar", &L::barrier},
+                                                                   {"barrier", &L::barrier},
+                                                                   {"shfl", &L::shuffle},
+                                                                   {"vote", &L::vote},
+                                                                   {"match", &L::matchLanes},
+                                                                   {"redux", &L::reduceLanes},
+                                                                   {"activemask", &L::activeMask},
+                                                                   {"elect", &L::elect},
+                                                                   {"mma", &L::multiplyMatrix}};
   return all;
 }
 

@@ -26,11 +26,32 @@ uint64_t windowOf(Space space) {
 
 /// What an access says of caches and of the order of memory, which is that of the text here.
 bool isHint(std::string_view word) {
-  static const std::unordered_map<std::string_view, int> hints = {
-      {"weak", 0}, {"volatile", 0}, {"relaxed", 0}, {"acquire", 0}, {"release", 0}, {"acq_rel", 0}, {"cta", 0}, {"cluster", 0}, {"gpu", 0},
-      {"sys", 0},  {"ca", 0},       {"cg", 0},      {"cs", 0},      {"lu", 0},      {"cv", 0},      {"wb", 0},  {"wt", 0},      {"nc", 0},
-      {"L1::evict_normal", 0},      {"L1::evict_unchanged", 0}, {"L1::evict_first", 0}, {"L1::evict_last", 0}, {"L1::no_allocate", 0},
-      {"L2::64B", 0},               {"L2::128B", 0},            {"L2::256B", 0}};
+  static const std::unordered_map<std::string_view, int> hints = {{"weak", 0},
+                                                                  {"volatile", 0},
+                                                                  {"relaxed", 0},
+                                                                  {"acquire", 0},
+                                                                  {"release", 0},
+                                                                  {"acq_rel", 0},
+                                                                  {"cta", 0},
+                                                                  {"cluster", 0},
+                                                                  {"gpu", 0},
+                                                                  {"sys", 0},
+                                                                  {"ca", 0},
+                                                                  {"cg", 0},
+                                                                  {"cs", 0},
+                                                                  {"lu", 0},
+                                                                  {"cv", 0},
+                                                                  {"wb", 0},
+                                                                  {"wt", 0},
+                                                                  {"nc", 0},
+                                                                  {"L1::evict_normal", 0},
+                                                                  {"L1::evict_unchanged", 0},
+                                                                  {"L1::evict_first", 0},
+                                                                  {"L1::evict_last", 0},
+                                                                  {"L1::no_allocate", 0},
+                                                                  {"L2::64B", 0},
+                                                                  {"L2::128B", 0},
+                                                                  {"L2::256B", 0}};
   return hints.contains(word);
 }
 
@@ -96,10 +117,12 @@ void Lowerer::load() {
     if (from.offset % (bytes * access.count))
       fail("a parameter is read at an address that is not a multiple of its size");
     for (unsigned i = 0; i < access.count; ++i)
-      emit("ld.param." + memoryName(access.type), {targets[i]}, {}).instr.imm = from.offset + static_cast<int64_t>(i * bytes);
+      emit("ld.param." + memoryName(access.type), {targets[i]}, {}).instr.imm =
+          from.offset + static_cast<int64_t>(i * bytes);
     return;
   }
-  const std::string handler = "ld." + placeName(from.space) + memoryName(access.type) + (access.count == 1 ? "" : ".v" + std::to_string(access.count));
+  const std::string handler = "ld." + placeName(from.space) + memoryName(access.type) +
+                              (access.count == 1 ? "" : ".v" + std::to_string(access.count));
   Draft &draft = emit(handler, {}, {});
   draft.refs = targets;
   draft.defs = access.count;
@@ -125,7 +148,9 @@ void Lowerer::store() {
   Type type = access.type;
   if (type.bits == 8)
     type.kind = 'u';
-  Draft &draft = emit("st." + placeName(to.space) + memoryName(type) + (access.count == 1 ? "" : ".v" + std::to_string(access.count)), {}, {});
+  Draft &draft = emit("st." + placeName(to.space) + memoryName(type) +
+                          (access.count == 1 ? "" : ".v" + std::to_string(access.count)),
+                      {}, {});
   draft.refs = refs;
   draft.instr.imm = to.offset;
   draft.instr.space = to.space;
@@ -136,8 +161,10 @@ void Lowerer::atomic() {
   // atom, red
   const bool isReduction = parts_[0] == "red";
   static const std::unordered_map<std::string_view, Atomic> operations = {
-      {"add", Atomic::Add}, {"min", Atomic::Min},       {"max", Atomic::Max},       {"and", Atomic::And},       {"or", Atomic::Or},
-      {"xor", Atomic::Xor}, {"exch", Atomic::Exchange}, {"inc", Atomic::Increment}, {"dec", Atomic::Decrement}, {"cas", Atomic::CompareAndSwap}};
+      {"add", Atomic::Add},           {"min", Atomic::Min},       {"max", Atomic::Max},
+      {"and", Atomic::And},           {"or", Atomic::Or},         {"xor", Atomic::Xor},
+      {"exch", Atomic::Exchange},     {"inc", Atomic::Increment}, {"dec", Atomic::Decrement},
+      {"cas", Atomic::CompareAndSwap}};
   Space space = Space::Generic;
   Type type;
   const Atomic *operation = nullptr;
@@ -151,7 +178,8 @@ void Lowerer::atomic() {
     unknown();
   const bool isSwap = *operation == Atomic::CompareAndSwap;
   const bool isLogic = *operation == Atomic::And || *operation == Atomic::Or || *operation == Atomic::Xor;
-  if (type.isPacked || type.kind == 'h' || (type.isFloat() && (isLogic || type.bits == 16 || *operation != Atomic::Add)))
+  if (type.isPacked || type.kind == 'h' ||
+      (type.isFloat() && (isLogic || type.bits == 16 || *operation != Atomic::Add)))
     unknown();
   if (type.kind == 'b')
     type.kind = 'u';
@@ -175,7 +203,8 @@ void Lowerer::convertAddress() {
   // cvta, cvta.to
   const bool isTo = parts_.size() > 1 && parts_[1] == "to";
   Space space = Space::Generic;
-  if (parts_.size() != (isTo ? 4 : 3) || !asSpace(parts_[isTo ? 2 : 1], space) || (parts_.back() != "u64" && parts_.back() != "b64"))
+  if (parts_.size() != (isTo ? 4 : 3) || !asSpace(parts_[isTo ? 2 : 1], space) ||
+      (parts_.back() != "u64" && parts_.back() != "b64"))
     unknown();
   expectOperands(2, 2);
   const Operand &from = operand(1);
@@ -213,7 +242,8 @@ void Lowerer::copyLater() {
     emit("cp.async.wait_group", {}, {}).instr.imm = isAll ? -1 : static_cast<int64_t>(operand(0).bits);
     return;
   }
-  if ((parts_[2] != "ca" && parts_[2] != "cg") || parts_.size() < 5 || !parts_[3].starts_with("shared") || parts_[4] != "global")
+  if ((parts_[2] != "ca" && parts_[2] != "cg") || parts_.size() < 5 || !parts_[3].starts_with("shared") ||
+      parts_[4] != "global")
     unknown();
   for (size_t i = 5; i < parts_.size(); ++i)
     if (!isHint(parts_[i]))
@@ -223,7 +253,8 @@ void Lowerer::copyLater() {
   const bool isCached = parts_[2] == "ca";
   if (operand(2).kind != Operand::Kind::Integer || (bytes != 16 && !(isCached && (bytes == 4 || bytes == 8))))
     fail("cp.async copies 4, 8 or 16 bytes, around the first cache 16");
-  if (statement_->operands.size() == 4 && operand(3).kind == Operand::Kind::Register && widths_[registerBase_ + operand(3).reg] == Width::Predicate)
+  if (statement_->operands.size() == 4 && operand(3).kind == Operand::Kind::Register &&
+      widths_[registerBase_ + operand(3).reg] == Width::Predicate)
     unknown();
   const Address to = address(operand(0), Space::Shared), from = address(operand(1), Space::Global);
   const uint32_t given = statement_->operands.size() == 4 ? use(3, kWord) : constant(Width::Word, bytes);
@@ -245,7 +276,8 @@ void Lowerer::loadMatrix() {
     else if (part == "trans")
       isTransposed = true;
     else
-      isKnown &= part == "sync" || part == "aligned" || part == "m8n8" || part == "shared" || part == "shared::cta" || part == "b16";
+      isKnown &= part == "sync" || part == "aligned" || part == "m8n8" || part == "shared" || part == "shared::cta" ||
+                 part == "b16";
   }
   if (!isKnown || !count)
     unknown();
@@ -272,8 +304,10 @@ void Lowerer::loadMatrix() {
 void Lowerer::nothing() {
   // prefetch, prefetchu, fence, membar, nanosleep: order and time, of which there is none here
   for (size_t i = 1; i < parts_.size(); ++i) {
-    static const std::unordered_map<std::string_view, int> known = {{"global", 0}, {"local", 0}, {"L1", 0}, {"L2", 0},  {"L2::evict_last", 0}, {"L2::evict_normal", 0},
-                                                                    {"sc", 0},     {"gl", 0},    {"cta", 0}, {"u32", 0}, {"launch_dependents", 0}, {"wait", 0}, {"L2::64B", 0}};
+    static const std::unordered_map<std::string_view, int> known = {
+        {"global", 0}, {"local", 0}, {"L1", 0},  {"L2", 0},  {"L2::evict_last", 0},    {"L2::evict_normal", 0},
+        {"sc", 0},     {"gl", 0},    {"cta", 0}, {"u32", 0}, {"launch_dependents", 0}, {"wait", 0},
+        {"L2::64B", 0}};
     if (!known.contains(parts_[i]) && !isHint(parts_[i]))
       unknown();
   }

@@ -73,7 +73,8 @@ void Block::stop(const Warp &warp, const Instr &instr, unsigned lane, Fault::Kin
   throw Stop{{kind, describe(warp, lane) + ": " + what + " in " + describe(instr)}};
 }
 
-std::byte *Block::locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes, bool isRead, bool isWrite) {
+std::byte *Block::locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes,
+                         bool isRead, bool isWrite) {
   const uint64_t given = address;
   const char *verb = isWrite ? (isRead ? "changes " : "writes ") : "reads ";
   if (space == Space::Generic) {
@@ -87,7 +88,8 @@ std::byte *Block::locate(Warp &warp, const Instr &instr, Space space, unsigned l
       address &= kSharedWindow - 1;
   }
   auto fault = [&](Fault::Kind kind, const std::string &what) {
-    stop(warp, instr, lane, kind, verb + std::to_string(bytes) + " bytes of " + nameOf(space) + " memory at " + hex(given) + what);
+    stop(warp, instr, lane, kind,
+         verb + std::to_string(bytes) + " bytes of " + nameOf(space) + " memory at " + hex(given) + what);
   };
   if (address % bytes)
     fault(Fault::Kind::Misaligned, ", which is not a multiple of them,");
@@ -96,7 +98,8 @@ std::byte *Block::locate(Warp &warp, const Instr &instr, Space space, unsigned l
     if (!span || address < span->begin || address >= span->end)
       fault(Fault::Kind::IllegalAddress, ", where nothing is,");
     if (bytes > span->end - address)
-      fault(Fault::Kind::IllegalAddress, ", " + std::to_string(span->end - address) + " before the end of what is there,");
+      fault(Fault::Kind::IllegalAddress,
+            ", " + std::to_string(span->end - address) + " before the end of what is there,");
     if (isWrite && span->isReadOnly)
       fault(Fault::Kind::IllegalAddress, ", which is only to be read,");
     const uint64_t offset = address - span->begin;

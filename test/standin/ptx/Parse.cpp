@@ -8,10 +8,11 @@ namespace tressel::standin::ptx {
 
 bool parseType(std::string_view word, Type &type) {
   static const std::unordered_map<std::string_view, Type> types = {
-      {"b8", {'b', 8}},    {"b16", {'b', 16}},        {"b32", {'b', 32}},         {"b64", {'b', 64}},   {"s8", {'s', 8}},
-      {"s16", {'s', 16}},  {"s32", {'s', 32}},        {"s64", {'s', 64}},         {"u8", {'u', 8}},     {"u16", {'u', 16}},
-      {"u32", {'u', 32}},  {"u64", {'u', 64}},        {"f16", {'f', 16}},         {"f32", {'f', 32}},   {"f64", {'f', 64}},
-      {"bf16", {'h', 16}}, {"f16x2", {'f', 32, true}}, {"bf16x2", {'h', 32, true}}, {"pred", {'p', 1}}};
+      {"b8", {'b', 8}},           {"b16", {'b', 16}},          {"b32", {'b', 32}}, {"b64", {'b', 64}},
+      {"s8", {'s', 8}},           {"s16", {'s', 16}},          {"s32", {'s', 32}}, {"s64", {'s', 64}},
+      {"u8", {'u', 8}},           {"u16", {'u', 16}},          {"u32", {'u', 32}}, {"u64", {'u', 64}},
+      {"f16", {'f', 16}},         {"f32", {'f', 32}},          {"f64", {'f', 64}}, {"bf16", {'h', 16}},
+      {"f16x2", {'f', 32, true}}, {"bf16x2", {'h', 32, true}}, {"pred", {'p', 1}}};
   const auto found = types.find(word);
   if (found == types.end())
     return false;
@@ -81,7 +82,10 @@ void Parser::directive() {
     function(word == ".entry");
   else if (word == ".global" || word == ".const" || word == ".shared") {
     const size_t first = result_.variables.size();
-    variables(word == ".global" ? Space::Global : word == ".const" ? Space::Const : Space::Shared, isExternal, result_.variables);
+    variables(word == ".global"  ? Space::Global
+              : word == ".const" ? Space::Const
+                                 : Space::Shared,
+              isExternal, result_.variables);
     for (size_t i = first; i < result_.variables.size(); ++i)
       globals_[result_.variables[i]->name] = result_.variables[i].get();
   } else if (word == ".file" || word == ".loc")
@@ -168,7 +172,8 @@ void Parser::variables(Space space, bool isExternal, std::vector<std::unique_ptr
         failParse(lexer_.peek().line, "there are more values than '" + one->name + "' has");
       one->initial.resize(one->bytes);
     } else if (isOpen)
-      one->isExternal = true, one->bytes = 0, one->align = std::max<uint32_t>(one->align, static_cast<uint32_t>(element));
+      one->isExternal = true, one->bytes = 0,
+      one->align = std::max<uint32_t>(one->align, static_cast<uint32_t>(element));
     if (isExternal && space != Space::Shared)
       failParse(lexer_.peek().line, "'" + one->name + "' is of another module, which is not interpreted");
     list.push_back(std::move(one));
@@ -201,7 +206,8 @@ void Parser::initialValue(Variable &variable, Type type) {
     const bool isNegative = lexer_.accept('-');
     const Token token = lexer_.next();
     if (token.kind == Token::Kind::Float) {
-      double value = token.isDouble ? std::bit_cast<double>(token.bits) : std::bit_cast<float>(static_cast<uint32_t>(token.bits));
+      double value =
+          token.isDouble ? std::bit_cast<double>(token.bits) : std::bit_cast<float>(static_cast<uint32_t>(token.bits));
       value = isNegative ? -value : value;
       if (type.bits == 64)
         bits = std::bit_cast<uint64_t>(value);

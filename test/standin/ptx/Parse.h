@@ -60,7 +60,7 @@ private:
   int scope_ = 0;
   std::unordered_map<std::string_view, const Variable *> globals_;
   std::vector<std::vector<std::pair<std::string_view, int>>> targetNames_; ///< of .branchtargets: names, and the scope
-  std::unordered_map<int, int> targetsOfLabel_;                             ///< label -> list
+  std::unordered_map<int, int> targetsOfLabel_;                            ///< label -> list
 };
 
 } // namespace tressel::standin::ptx

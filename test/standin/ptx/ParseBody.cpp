@@ -61,7 +61,8 @@ void Parser::registers() {
       count = static_cast<uint32_t>(number);
       lexer_.expect('>');
     }
-    scopes_[static_cast<size_t>(scope_)].registers[name] = {static_cast<RegisterId>(function_->registers.size()), count};
+    scopes_[static_cast<size_t>(scope_)].registers[name] = {static_cast<RegisterId>(function_->registers.size()),
+                                                            count};
     function_->registers.insert(function_->registers.end(), std::max(1u, count), type);
   } while (lexer_.accept(','));
   lexer_.expect(';');
@@ -78,7 +79,10 @@ void Parser::bodyDirective() {
     return skipStatement();
   if (word == ".shared" || word == ".local" || word == ".param") {
     const size_t first = function_->variables.size();
-    variables(word == ".shared" ? Space::Shared : word == ".local" ? Space::Local : Space::Param, false, function_->variables);
+    variables(word == ".shared"  ? Space::Shared
+              : word == ".local" ? Space::Local
+                                 : Space::Param,
+              false, function_->variables);
     for (size_t i = first; i < function_->variables.size(); ++i)
       scopes_[static_cast<size_t>(scope_)].variables[function_->variables[i]->name] = function_->variables[i].get();
     return;
@@ -140,8 +144,9 @@ Operand Parser::simpleOperand() {
   } else if (token.kind == Token::Kind::Integer)
     operand.bits = isNegative ? 0 - token.bits : token.bits;
   else
-    failParse(token.line, token.kind == Token::Kind::End ? "the text ends in a statement"
-                                                          : "an operand is expected before '" + std::string(token.text) + "'");
+    failParse(token.line, token.kind == Token::Kind::End
+                              ? "the text ends in a statement"
+                              : "an operand is expected before '" + std::string(token.text) + "'");
   return operand;
 }
 

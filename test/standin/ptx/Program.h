@@ -1,7 +1,7 @@
 // A kernel as it is executed: instructions with their operands' places, and the state of a block that executes them.
 //
-// A warp's registers lie side by side in its frame: 32 lanes of 2, 4 or 8 bytes each; predicates are masks of a bit for each lane.
-// Constants lie likewise in a pool that all warps share, so that an operand is an offset either way.
+// A warp's registers lie side by side in its frame: 32 lanes of 2, 4 or 8 bytes each; predicates are masks of a bit for
+// each lane. Constants lie likewise in a pool that all warps share, so that an operand is an offset either way.
 #pragma once
 
 #include "test/standin/ptx/Ptx.h"
@@ -38,7 +38,8 @@ enum class Kind : uint8_t {
   Collective ///< of lanes of the warp
 };
 
-/// How MXCSR rounds and flushes for an instruction: a rounding mode, plus kFlush. Those without floating point have none.
+/// How MXCSR rounds and flushes for an instruction: a rounding mode, plus kFlush. Those without floating point have
+/// none.
 constexpr unsigned kNearest = 0, kDown = 1, kUp = 2, kZero = 3, kFlush = 4, kModes = 8;
 /// Instr::flags: bit m: it needs mode m.
 constexpr uint32_t kBlockStart = 1u << 8, ///< lanes may wait here while others are elsewhere
@@ -47,7 +48,8 @@ constexpr uint32_t kBlockStart = 1u << 8, ///< lanes may wait here while others 
 
 struct Instr {
   Handler run = nullptr;
-  uint32_t op[8] = {}; ///< places of operands, destinations first; see Warp::at. A ninth and later ones are in Program::extra
+  uint32_t op[8] =
+      {}; ///< places of operands, destinations first; see Warp::at. A ninth and later ones are in Program::extra
   int64_t imm = 0;
   uint32_t flags = 0;
   uint32_t guard = 0; ///< a predicate's place
@@ -60,8 +62,27 @@ struct Instr {
 static_assert(sizeof(Instr) == 64);
 
 /// What the warps of a collective instruction do together, and how it is told from others.
-enum class Together : uint8_t { ShuffleUp, ShuffleDown, ShuffleXor, ShuffleIndex, VoteAll, VoteAny, VoteUniform, VoteBallot, MatchAny, MatchAll,
-                                ReduceAdd, ReduceMin, ReduceMax, ReduceAnd, ReduceOr, ReduceXor, Sync, Elect, Matrix };
+enum class Together : uint8_t {
+  ShuffleUp,
+  ShuffleDown,
+  ShuffleXor,
+  ShuffleIndex,
+  VoteAll,
+  VoteAny,
+  VoteUniform,
+  VoteBallot,
+  MatchAny,
+  MatchAll,
+  ReduceAdd,
+  ReduceMin,
+  ReduceMax,
+  ReduceAnd,
+  ReduceOr,
+  ReduceXor,
+  Sync,
+  Elect,
+  Matrix
+};
 
 struct Program {
   std::string name;
@@ -75,8 +96,9 @@ struct Program {
   std::vector<uint32_t> extra;
   std::vector<std::byte> constants;
   uint32_t frameBytes = 0;
-  std::vector<std::pair<uint32_t, uint32_t>> uninitialized; ///< offsets and sizes in a frame: read before anything is written, perhaps
-  uint32_t caches = 0;                                      ///< spans that instructions remember
+  std::vector<std::pair<uint32_t, uint32_t>>
+      uninitialized;   ///< offsets and sizes in a frame: read before anything is written, perhaps
+  uint32_t caches = 0; ///< spans that instructions remember
   uint32_t paramBytes = 0, localBytes = 0, sharedBytes = 0;
   uint32_t dynamicBegin = 0; ///< where dynamic shared memory begins
   /// The module's .global and .const variables.
@@ -108,8 +130,8 @@ struct Copy {
 struct Group {
   uint32_t pc = 0, mask = 0;
   bool isWaiting = false;
-  uint32_t needs = 0;   ///< lanes of the warp that a collective instruction names
-  int barrier = -1;     ///< of the block, that it waits at
+  uint32_t needs = 0; ///< lanes of the warp that a collective instruction names
+  int barrier = -1;   ///< of the block, that it waits at
 };
 
 struct alignas(64) Warp {
@@ -134,7 +156,9 @@ struct alignas(64) Warp {
   /// An operand's place in memory: of a constant if its lowest bit is set.
   std::byte *at(uint32_t place) const { return base[place & 1] + place; }
   template <class T> const T *source(uint32_t place) const { return reinterpret_cast<const T *>(at(place)); }
-  template <class T> T *target(uint32_t place) const { return reinterpret_cast<T *>(base[0] + place); } ///< a constant is none
+  template <class T> T *target(uint32_t place) const {
+    return reinterpret_cast<T *>(base[0] + place);
+  } ///< a constant is none
   uint32_t predicate(uint32_t place) const { return *source<uint32_t>(place); }
 };
 
@@ -160,8 +184,10 @@ struct Block {
   Span *find(uint64_t address) const;
   const Region &region(Space space) const;
   /// Where these bytes are for a lane, checked and marked. Throws Stop.
-  std::byte *locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes, bool isRead, bool isWrite);
-  [[noreturn]] void stop(const Warp &warp, const Instr &instr, unsigned lane, Fault::Kind kind, const std::string &what) const;
+  std::byte *locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes,
+                    bool isRead, bool isWrite);
+  [[noreturn]] void stop(const Warp &warp, const Instr &instr, unsigned lane, Fault::Kind kind,
+                         const std::string &what) const;
   std::string describe(const Warp &warp, unsigned lane) const; ///< "kernel 'k', block (0, 0, 0), thread (3, 0, 0)"
   std::string describe(const Instr &instr) const;              ///< "'bar.sync 0;' (line 12)"
 };
@@ -188,14 +214,16 @@ inline void markWrites(Span &span, uint64_t from, uint64_t to) {
   mark(span.writes, from, to);
 }
 
-/// Handlers by the names that Lower.cpp gives to what they do: "add.u32", "ld.global.b32.v4"; of the better of two instruction sets.
+/// Handlers by the names that Lower.cpp gives to what they do: "add.u32", "ld.global.b32.v4"; of the better of two
+/// instruction sets.
 Handler findHandler(const std::string &name);
 /// Those that are compiled for the least processor from now on, or again the best: to test both.
 void useBaseline(bool yes);
 
 /// Handlers that need no vector instructions of the processor.
 void addCommonHandlers(std::unordered_map<std::string, Handler> &handlers);
-/// What a collective instruction does, for groups of lanes that have met: an instruction and the lanes that are there, of each.
+/// What a collective instruction does, for groups of lanes that have met: an instruction and the lanes that are there,
+/// of each.
 struct Party {
   const Instr *instr = nullptr;
   uint32_t mask = 0;

@@ -1,5 +1,6 @@
-// Few places for many registers, as a warp's frame is to stay in the nearest cache: a compiler writes each virtual register once. A register has a
-// place from its first use in the text to the last, and all through loops that it is carried around; others have the place before and after.
+// Few places for many registers, as a warp's frame is to stay in the nearest cache: a compiler writes each virtual
+// register once. A register has a place from its first use in the text to the last, and all through loops that it is
+// carried around; others have the place before and after.
 #include "test/standin/ptx/Registers.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ struct BasicBlock {
 
 class Placement {
 public:
-  Placement(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths, Program &program)
+  Placement(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths,
+            Program &program)
       : drafts_(drafts), places_(places), widths_(widths), program_(program), words_((widths.size() + 63) / 64) {}
 
   void run() {
@@ -67,7 +69,8 @@ void Placement::makeBlocks() {
     if (begins[i]) {
       if (!blocks_.empty())
         blocks_.back().end = static_cast<uint32_t>(i);
-      blocks_.push_back({.begin = static_cast<uint32_t>(i), .end = 0, .next = {}, .in = {}, .out = {}, .used = {}, .defined = {}});
+      blocks_.push_back(
+          {.begin = static_cast<uint32_t>(i), .end = 0, .next = {}, .in = {}, .out = {}, .used = {}, .defined = {}});
       drafts_[i].instr.flags |= kBlockStart;
     }
     blockAt[i] = static_cast<uint32_t>(blocks_.size() - 1);
@@ -82,7 +85,8 @@ void Placement::makeBlocks() {
       block.next.push_back(blockAt[static_cast<size_t>(places_[static_cast<size_t>(last.label)])]);
     for (const int label : last.labels)
       block.next.push_back(blockAt[static_cast<size_t>(places_[static_cast<size_t>(label)])]);
-    const bool isEnd = (kind == Kind::Branch || kind == Kind::BranchIndexed || kind == Kind::Exit || kind == Kind::Trap) && !isGuarded;
+    const bool isEnd =
+        (kind == Kind::Branch || kind == Kind::BranchIndexed || kind == Kind::Exit || kind == Kind::Trap) && !isGuarded;
     if (!isEnd && b + 1 < blocks_.size())
       block.next.push_back(static_cast<uint32_t>(b + 1));
   }
@@ -223,7 +227,8 @@ void Placement::rewrite() {
 
 } // namespace
 
-void placeRegisters(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths, Program &program) {
+void placeRegisters(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths,
+                    Program &program) {
   Placement(drafts, places, widths, program).run();
 }
 

@@ -16,13 +16,14 @@ struct Draft {
   std::vector<uint32_t> refs; ///< operands: destinations first
   unsigned defs = 0;          ///< how many of them are destinations
   uint32_t guard = kNone;
-  int label = -1;             ///< of a branch
-  std::vector<int> labels;    ///< of an indexed branch
+  int label = -1;          ///< of a branch
+  std::vector<int> labels; ///< of an indexed branch
   unsigned line = 0;
   std::string_view text;
 };
 
 /// Sets the operands of the drafts, and the frame of the program. `places`: of labels, indices of drafts.
-void placeRegisters(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths, Program &program);
+void placeRegisters(std::vector<Draft> &drafts, const std::vector<int> &places, const std::vector<Width> &widths,
+                    Program &program);
 
 } // namespace tressel::standin::ptx

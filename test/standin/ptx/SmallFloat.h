@@ -37,7 +37,8 @@ template <unsigned Fraction> inline uint16_t roundToSmall(double a, unsigned rou
   if (scale >= kLeast)
     result += static_cast<uint64_t>(scale - kLeast) << Fraction; // the leading bit of n is one more exponent
   if (result >= kInfinity) {
-    const bool toInfinity = rounding == kNearest || (rounding == kDown && isNegative) || (rounding == kUp && !isNegative);
+    const bool toInfinity =
+        rounding == kNearest || (rounding == kDown && isNegative) || (rounding == kUp && !isNegative);
     result = toInfinity ? kInfinity : kInfinity - 1;
   }
   return static_cast<uint16_t>(sign | result);

@@ -14,7 +14,8 @@ namespace tressel::standin::ptx {
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const };
 
-/// A fundamental type: ".f32" is {'f', 32}. Kinds: b, s, u, f, h (bf16), p (pred); of packed types (.f16x2) the halves' kind.
+/// A fundamental type: ".f32" is {'f', 32}. Kinds: b, s, u, f, h (bf16), p (pred); of packed types (.f16x2) the halves'
+/// kind.
 struct Type {
   char kind = 'b';
   uint8_t bits = 32;

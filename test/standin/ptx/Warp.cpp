@@ -1,5 +1,5 @@
-// The threads of a block, in turns. Lanes of a warp that are at one place form a group; the group with the lowest place goes on, and takes along those
-// that it meets.
+// The threads of a block, in turns. Lanes of a warp that are at one place form a group; the group with the lowest place
+// goes on, and takes along those that it meets.
 #include "test/standin/ptx/Program.h"
 
 #include <algorithm>
@@ -31,6 +31,9 @@ namespace {
 constexpr uint32_t kModeFlags = (1u << kModes) - 1;
 /// Jumps backwards before others have a turn: lanes may wait in a loop for what others do.
 constexpr unsigned kPatience = 1u << 14;
+
+/// Blocks of the text that lanes execute, once they have their turn so, before the lowest go first again.
+constexpr unsigned kInsistence = 1u << 10;
 
 enum class Turn { Ended, Waits, Gives };
 
@@ -140,7 +143,8 @@ void Executor::control(Warp &warp, const Instr &instr, uint32_t lanes) {
         if (index[std::countr_zero(r)] == which)
           same |= r & (0 - r);
       if (which >= static_cast<uint64_t>(instr.imm))
-        block_.stop(warp, instr, static_cast<unsigned>(std::countr_zero(rest)), Fault::Kind::Trap, "branches behind the end of the list");
+        block_.stop(warp, instr, static_cast<unsigned>(std::countr_zero(rest)), Fault::Kind::Trap,
+                    "branches behind the end of the list");
       rest &= ~same;
       const uint32_t target = block_.program->extra[instr.aux + which];
       if (same == warp.active) {
@@ -217,8 +221,8 @@ void Executor::meet(Warp &warp) {
     std::vector<Party> parties;
     auto isAlike = [&](const Group &group) {
       const Instr &other = code_[group.pc];
-      return group.isWaiting && group.barrier < 0 && group.needs == first.needs && other.sub == instr.sub && other.count == instr.count &&
-             (!isMatrix || &other == &instr);
+      return group.isWaiting && group.barrier < 0 && group.needs == first.needs && other.sub == instr.sub &&
+             other.count == instr.count && (!isMatrix || &other == &instr);
     };
     for (const Group &group : warp.groups)
       if (isAlike(group)) {
@@ -267,10 +271,12 @@ void Executor::barrier(Warp &warp, const Instr &instr, uint32_t lanes) {
   Barrier &barrier = block_.barriers[number];
   const uint32_t expected = instr.count ? warp.source<uint32_t>(instr.op[2])[first] : block_.threads;
   if (instr.count && (!expected || expected % kLanes))
-    block_.stop(warp, instr, first, Fault::Kind::Trap, "waits for " + std::to_string(expected) + " threads, which are not whole warps,");
+    block_.stop(warp, instr, first, Fault::Kind::Trap,
+                "waits for " + std::to_string(expected) + " threads, which are not whole warps,");
   if (barrier.arrived && barrier.expected != expected)
     block_.stop(warp, instr, first, Fault::Kind::Trap,
-                "waits for " + std::to_string(expected) + " threads, where others wait for " + std::to_string(barrier.expected) + ",");
+                "waits for " + std::to_string(expected) + " threads, where others wait for " +
+                    std::to_string(barrier.expected) + ",");
   barrier.expected = expected;
   // With a number of threads, a warp counts as a whole.
   const bool isWholeWarp = instr.count && alike == warp.exists;
@@ -308,10 +314,11 @@ void Executor::release(unsigned number) {
 }
 
 Turn Executor::run(Warp &warp) {
-  unsigned skip = warp.gaveWay; // not the lowest again, which has waited in vain
+  unsigned skip = warp.gaveWay, insists = 0; // not the lowest again, which has waited in vain
   warp.gaveWay = false;
   jumps_ = 0;
   while (choose(warp, skip)) {
+    insists = skip ? kInsistence : 0;
     skip = 0;
     while (warp.active) {
       const Instr *at = code_ + warp.pc;
@@ -326,10 +333,13 @@ Turn Executor::run(Warp &warp) {
       }
       if (special & kBlockStart) {
         // Others are about: whoever is lowest goes on.
-        bool isLowest = true;
-        for (const Group &group : warp.groups)
+        insists -= insists != 0;
+        bool isLowest = true, hasMet = false;
+        for (const Group &group : warp.groups) {
           isLowest &= group.isWaiting || group.pc > warp.pc;
-        if (!isLowest) {
+          hasMet |= !group.isWaiting && group.pc == warp.pc;
+        }
+        if (hasMet || (!isLowest && !insists)) {
           park(warp, {.pc = warp.pc, .mask = warp.active});
           break;
         }
@@ -407,8 +417,8 @@ void Executor::standstill() {
       if (!hasExited && waits.empty())
         waits = block_.describe(warp, l) + ": " + where;
       else if (waits.find(where) == std::string::npos && others.find(where) == std::string::npos && more++ < 4)
-        others += "; thread (" + std::to_string(warp.tid[0][l]) + ", " + std::to_string(warp.tid[1][l]) + ", " + std::to_string(warp.tid[2][l]) +
-                  ") " + where;
+        others += "; thread (" + std::to_string(warp.tid[0][l]) + ", " + std::to_string(warp.tid[1][l]) + ", " +
+                  std::to_string(warp.tid[2][l]) + ") " + where;
     }
   }
   throw Stop{{Fault::Kind::Hang, waits + ", where not all that it names arrive" + others}};
