@@ -283,14 +283,14 @@ CudaGroup::~CudaGroup() {
     part.graph.reset();
 }
 
-std::vector<void *> CudaGroup::addressesOf(const Part &part) const {
-  std::vector<void *> addresses;
+std::span<void *const> CudaGroup::addressesOf(const Part &part) {
+  addresses_.clear();
   for (uint32_t i : part.commands)
-    addresses.insert(addresses.end(), commands()[i].addresses.begin(), commands()[i].addresses.end());
-  return addresses;
+    addresses_.insert(addresses_.end(), commands()[i].addresses.begin(), commands()[i].addresses.end());
+  return addresses_;
 }
 
-std::unique_ptr<CudaGraph> CudaGroup::build(const Part &part) const {
+std::unique_ptr<CudaGraph> CudaGroup::build(const Part &part) {
   std::vector<CudaGraph::Command> list;
   std::vector<uint32_t> numbers(commands().size(), UINT32_MAX);
   std::map<const Stream *, uint32_t> last;

@@ -88,14 +88,15 @@ private:
     uint32_t submissions = 0;
   };
   bool submitGraph(Part &part, std::span<const std::span<const Event>> events, uint64_t tag, std::span<Event> ends);
-  std::unique_ptr<CudaGraph> build(const Part &part) const;
-  std::vector<void *> addressesOf(const Part &part) const;
+  std::unique_ptr<CudaGraph> build(const Part &part);
+  std::span<void *const> addressesOf(const Part &part); ///< until the next call of it
 
   CudaMachine &machine_;
   std::vector<Part> parts_;
   std::vector<int> partOf_;             ///< by command
   std::unique_ptr<CudaStream> stream_; ///< of the graphs' launches
   std::vector<Event> waits_;
+  std::vector<void *> addresses_;
 };
 
 } // namespace tressel::runtime::cuda

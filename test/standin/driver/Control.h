@@ -30,6 +30,9 @@ struct Control {
   ///   error=E                           a CUresult; 0: the default
   ///   null=0|1                          read when the library is loaded: launches, copies, events and waits do nothing, for what issuing costs the host
   ///   findings=exit|keep                a finding is printed and ends the process with status 86 (the default), or is kept
+  ///   plant=MISTAKE                     calls are taken as if the launcher had made it: swapped-parameters (a kernel's first two), early-event (recorded before the stream's
+  ///                                     last operation), no-wait (cuStreamWaitEvent does nothing), no-edge (a graph's node is added without its first edge), lost-edge
+  ///                                     (the same when it is instantiated), none
   ///   trace=0|1                         each operation is printed when it is given and when it runs
   ///   forget=1                          findings, counts and failures asked for
   bool (*configure)(const char *options);

@@ -60,6 +60,8 @@ template <typename Fill> Result addNode(const char *name, Node **handle, Graph *
         return kInvalidValue; // the same edge twice
       node->after.push_back(after[i]);
     }
+    if (world.plant == "no-edge" && !node->after.empty())
+      node->after.erase(node->after.begin());
     if (const Result result = fill(world, *node); result != kSuccess)
       return result;
     *handle = node.get();
@@ -168,6 +170,8 @@ Result cuGraphInstantiateWithFlags(GraphExec **exec, Graph *graph, unsigned long
       const Node *original = rest[chosen];
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(chosen));
       auto node = std::make_unique<Node>(*original);
+      if (world.plant == "lost-edge" && !node->after.empty())
+        node->after.erase(node->after.begin());
       uint32_t timeline = 0;
       for (Node *&before : node->after) {
         before = made->copies.at(before);

@@ -45,7 +45,7 @@ Result makeLaunch(World &world, const void *function, const unsigned grid[3], co
   launch.sharedBytes = sharedBytes;
   launch.params.assign(kernel.paramBytes, std::byte(0));
   for (size_t i = 0; i < kernel.params.size(); ++i)
-    std::memcpy(launch.params.data() + kernel.params[i].offset, params[i], kernel.params[i].bytes);
+    std::memcpy(launch.params.data() + kernel.params[i].offset, params[world.plant == "swapped-parameters" && i < 2 ? 1 - i : i], kernel.params[i].bytes);
   return kSuccess;
 }
 
@@ -100,7 +100,7 @@ Result cuStreamWaitEvent(Stream *handle, Event *eventHandle, unsigned) {
     Event *event = at(world.events, eventHandle);
     if (!stream || !event)
       return kInvalidHandle;
-    if (event->recorded)
+    if (event->recorded && world.plant != "no-wait")
       world.issue(*stream, "a wait", nullptr, {}, {event->recorded});
     return kSuccess;
   });
@@ -128,7 +128,11 @@ Result cuEventRecord(Event *handle, Stream *streamHandle) {
     Stream *stream = streamAt(world, streamHandle);
     if (!event || !stream || event->context != stream->context)
       return kInvalidHandle;
+    const OperationRef last = stream->last;
     event->recorded = world.issue(*stream, "an event", nullptr);
+    if (world.plant == "early-event")
+      event->recorded = stream->beforeLast;
+    stream->beforeLast = last;
     return kSuccess;
   });
 }

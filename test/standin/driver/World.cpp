@@ -45,6 +45,8 @@ bool World::configure(const char *options) {
       failKernelAt = number ? kernelsRun + number : 0;
     else if (name == "error")
       error = static_cast<Result>(number);
+    else if (name == "plant")
+      plant = value;
     else if (name == "trace")
       isTracing = number != 0;
     else if (name == "patience")

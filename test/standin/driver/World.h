@@ -68,7 +68,7 @@ struct Stream {
   bool isBlocking = true; ///< the legacy stream and it wait for each other
   uint32_t timeline = 0;
   Clock clock;
-  OperationRef last;
+  OperationRef last, beforeLast; ///< what the event before the last one was recorded behind: for a planted mistake
 };
 
 struct Event {
@@ -156,6 +156,7 @@ public:
   Result error = kSuccess; ///< 0: the usual one
   uint64_t patience = 3;
   bool isNull = false, keepsFindings = false, isTracing = false;
+  std::string plant; ///< a mistake that the launcher is to look as if it had made
   bool configure(const char *options);
 
   uint64_t calls = 0, kernelsRun = 0;

@@ -60,7 +60,7 @@ struct Calls {
     std::iota(w.begin(), w.end(), 7.0f);
   }
   /// Several calls: one by one, then as graphs, with other addresses.
-  void run(const std::shared_ptr<const Executable> &program) {
+  bool isRight(const std::shared_ptr<const Executable> &program) {
     Executor e(program, openMachine("cuda"));
     void *states[] = {w.data()};
     e.bindStates(states);
@@ -72,12 +72,13 @@ struct Calls {
       const void *in[] = {mine.data()};
       void *out[] = {y.data(), z.data()};
       e.run(in, out);
-      for (size_t i = 0; i < x.size(); ++i) {
-        ASSERT_EQ(y[i], 2 * (x[i] + w[i])) << i;
-        ASSERT_EQ(z[i], x[i] + w[i] + x[i]) << i;
-      }
+      for (size_t i = 0; i < x.size(); ++i)
+        if (y[i] != 2 * (x[i] + w[i]) || z[i] != x[i] + w[i] + x[i])
+          return false;
     }
+    return true;
   }
+  void run(const std::shared_ptr<const Executable> &program) { EXPECT_TRUE(isRight(program)); }
   int64_t n;
   std::vector<float> x, w, y, z, other;
 };
@@ -172,6 +173,45 @@ TEST_F(Launcher, MemoryThatIsNotThereIsRefusedWithItsBytes) {
   }
   driver().configure("bytes=8589934592");
   EXPECT_NE(message.find("16000 bytes"), std::string::npos) << message;
+}
+
+/// What the driver is told is changed on its way, as a mistake of the launcher would.
+TEST_F(Launcher, PlantedMistakesAreNoticed) {
+  const auto program = twoCards(40);
+  for (const char *mistake : {"swapped-parameters", "early-event", "no-wait", "no-edge", "lost-edge"})
+    for (const char *order : {"eager", "late", "random", "reversed"}) {
+      driver().configure(("forget=1 seed=3 patience=1000 order=" + std::string(order) + " plant=" + mistake).c_str());
+      Calls calls(40);
+      std::string noticed;
+      try {
+        noticed = calls.isRight(program) ? "" : "other numbers";
+      } catch (const Error &problem) {
+        noticed = problem.what();
+      }
+      driver().configure("plant=none patience=3");
+      noticed += standin::findings(driver());
+      EXPECT_NE(noticed, "") << mistake << ", " << order;
+    }
+}
+
+/// Memory that is given back while a copy from it may still run.
+TEST_F(Launcher, ACopyFromFreedMemoryIsNoticed) {
+  for (const char *order : {"eager", "late", "random", "reversed"}) {
+    driver().configure(("forget=1 seed=3 patience=1000 order=" + std::string(order)).c_str());
+    {
+      const auto machine = openMachine("cuda");
+      Device &card = machine->at(kGpu0), &host = machine->at(kCpu);
+      void *from = host.allocate(4096, MemoryKind::Pinned), *to = card.allocate(4096, MemoryKind::Device);
+      const auto stream = card.makeStream(StreamKind::CopyIn, "s");
+      const Region regions[] = {{from, 4096, Access::Read, {kCpu, MemoryKind::Pinned}}, {to, 4096, Access::Write, {kGpu0, MemoryKind::Device}}};
+      const Event copied = stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions});
+      host.release(from); // without copied
+      EXPECT_NE(standin::findings(driver()).find("cuMemFreeHost frees"), std::string::npos) << order << standin::findings(driver());
+      driver().configure("patience=3");
+      machine->awaitAny({&copied, 1}, int64_t(10) * 1'000'000'000);
+      card.release(to);
+    }
+  }
 }
 
 TEST_F(Launcher, AForkedChildIsTold) {
