@@ -349,6 +349,8 @@ bool CudaStream::settle() {
       result = driver.cuEventQuery(flight.end);
       if (result == kNotReady)
         break;
+      if (result != kSuccess && !isSticky(result) && driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
+        driver.cuStreamSynchronize(handle_); // the query did not say whether it has ended, and its memory is given on
     }
     // What it waited for has ended too, by the card, but its stream may not have been looked at.
     if (std::ranges::any_of(flight.waits, [](const Event &wait) { return wait.state() == Semaphore::State::Pending; }))

@@ -96,13 +96,16 @@ Allocation *Heap::registerHost(void *memory, uint64_t bytes) {
   return add(std::move(a));
 }
 
-void Heap::free(Allocation *a) {
+void Heap::free(Allocation *a, bool isUsed) {
   if (a->type == MemoryType::Card)
     freed_[(a->bytes + kAlign - 1) / kAlign * kAlign].push_back(a->begin);
   if (a->type != MemoryType::Registered) {
-    if (poisons && a->bytes < kLarge) // larger ones go back to the system
+    if (poisons && (isUsed || a->bytes < kLarge)) // larger ones go back to the system
       std::memset(a->host, kPoison, a->bytes);
-    std::free(a->host);
+    if (isUsed)
+      kept_.push_back(a->host);
+    else
+      std::free(a->host);
   }
   allocations_.erase(a->begin);
 }

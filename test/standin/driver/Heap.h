@@ -40,7 +40,8 @@ public:
   Allocation *allocatePinned(uint64_t bytes);
   /// Null: a part of it is there already.
   Allocation *registerHost(void *memory, uint64_t bytes);
-  void free(Allocation *allocation);
+  /// `isUsed`: what still uses it finds poison, in memory that is not given back.
+  void free(Allocation *allocation, bool isUsed = false);
   /// That has this byte; null: none, so it is pageable memory of the host, or nothing.
   Allocation *find(uint64_t address);
   bool isCardAddress(uint64_t address) const { return address - base_ < kReserved; }
@@ -51,10 +52,11 @@ public:
   bool poisons = true;
 
 private:
-  static constexpr uint64_t kReserved = uint64_t(1) << 42, kAlign = 512;
+  static constexpr uint64_t kReserved = uint64_t(1) << 40, kAlign = 512;
   Allocation *add(std::unique_ptr<Allocation> allocation);
   uint64_t base_ = 0, next_ = 0;
   std::map<uint64_t, std::unique_ptr<Allocation>> allocations_;
+  std::vector<std::byte *> kept_; ///< freed while they were used
   std::map<uint64_t, std::vector<uint64_t>> freed_; ///< addresses by their size in bytes, the latest last
 };
 

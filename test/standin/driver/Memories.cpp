@@ -44,8 +44,7 @@ Result cuMemFree(DevicePointer memory) {
     Allocation *a = begins(world, memory, MemoryType::Card);
     if (!a)
       return kInvalidValue;
-    world.checkUnused(*a, "cuMemFree");
-    world.heap.free(a);
+    world.heap.free(a, world.findUse(*a, "cuMemFree"));
     return kSuccess;
   });
 }
@@ -66,8 +65,7 @@ Result giveBack(const char *name, void *memory, MemoryType type, Result otherwis
     Allocation *a = begins(world, reinterpret_cast<uint64_t>(memory), type);
     if (!a)
       return otherwise;
-    world.checkUnused(*a, name);
-    world.heap.free(a);
+    world.heap.free(a, world.findUse(*a, name));
     return kSuccess;
   });
 }

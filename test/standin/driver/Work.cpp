@@ -52,12 +52,16 @@ void World::touch(Operation &operation, Allocation &allocation, Bytes bytes, boo
        " of " + allocation.describe() + ", which " + *conflict->other.what + (conflict->isOtherWrite ? " writes" : " reads") + ", and nothing orders the two");
 }
 
-void World::checkUnused(Allocation &allocation, const char *call) {
+bool World::findUse(Allocation &allocation, const char *call) {
   for (const OperationRef &operation : pending_)
-    if (std::ranges::any_of(operation->mentions, [&](uint64_t a) { return a - allocation.begin < allocation.bytes; }))
-      return find(std::string(call) + " frees " + allocation.describe() + ", which " + *operation->self.what + " may use, and has not run");
-  if (const auto conflict = allocation.history.findUnordered(host))
+    if (std::ranges::any_of(operation->mentions, [&](uint64_t a) { return a - allocation.begin < allocation.bytes; })) {
+      find(std::string(call) + " frees " + allocation.describe() + ", which " + *operation->self.what + " may use, and has not run");
+      return true;
+    }
+  const auto conflict = allocation.history.findUnordered(host);
+  if (conflict)
     find(std::string(call) + " frees " + allocation.describe() + ", which " + *conflict->other.what + " uses, and the host has not waited for it");
+  return conflict.has_value();
 }
 
 Result World::runKernel(Operation &operation, const KernelLaunch &launch) {

@@ -212,8 +212,8 @@ public:
   Result runFill(Operation &operation, const FillWork &fill);
   std::function<Result(Operation &)> workOf(const Node &node);
   void touch(Operation &operation, Allocation &allocation, Bytes bytes, bool isWrite);
-  /// Before memory goes: what may still use it.
-  void checkUnused(Allocation &allocation, const char *call);
+  /// Before memory goes: whether something may still use it, which is a finding.
+  bool findUse(Allocation &allocation, const char *call);
 
 private:
   void add(const OperationRef &operation);
