@@ -356,7 +356,10 @@ private:
         desc.range = kernel.blocks, desc.grain = 1;
         desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
         desc.floats = runtime::FloatMode::Any; // an instruction's own, which the emulation models
-        desc.params = cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
+        const std::string &library = gpuLibraries[desc.symbol];
+        if (!library.empty())
+          desc.target = runtime::KernelTarget::GpuLibrary;
+        desc.params = cuda::launchParams(kernel, library);
         continue;
       }
       if (desc.provider == kBitcodeProvider) { // to the runtime all kernels of the image are alike

@@ -20,7 +20,7 @@ inline constexpr const char *kCublasProvider = "cublaslt", *kCudnnProvider = "cu
 /// cuDNN:
 /// {"name":"cudnn","type","layout":"nchw"|"nhwc","batch","groups","in_channels","out_channels","in":[],"window":[],"out":[],"strides":[],
 /// "dilations":[],"pad":[],"image","weights","result",...}. Buffers are the launch's. Sizes that are symbolic stand as
-/// text.
+/// text (dim::spell).
 std::optional<std::string> libraryCall(const KernelBody &body, llvm::StringRef provider);
 
 /// What such a call is taken for: a share of the card's peak.
