@@ -1,5 +1,7 @@
 #include "CudaMachine.h"
 
+#include "GpuLibraries.h"
+
 #include "../devices/CudaLibrary.h"
 
 #include "runtime/types/Concat.h"
@@ -248,9 +250,13 @@ void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   refuseFork();
   if (kind != MemoryKind::Device)
     throwError<Error>(caps_.name, " is an accelerator: its memory is Device");
-  const Driver &driver = machine_.driver();
-  card_.use(driver);
+  card_.use(machine_.driver());
   std::lock_guard lock(machine_.mutex());
+  return allocateOnCard(bytes);
+}
+
+void *CudaDevice::allocateOnCard(int64_t bytes) {
+  const Driver &driver = machine_.driver();
   freeUnused();
   Address memory = 0;
   const auto wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
@@ -309,11 +315,12 @@ std::vector<DeviceKernelRef> CudaDevice::load(std::span<const KernelCode> kernel
   }
   std::vector<DeviceKernelRef> loaded;
   for (const KernelCode &code : kernels) {
-    if (code.desc->target != KernelTarget::Gpu || !module)
+    if (!isForGpu(code.desc->target) || !module)
       throwError<InputError>("kernel '", code.desc->symbol, "' ",
                              isForGpu(code.desc->target) ? "is for a GPU, and the program was opened without its code for GPUs"
                                                          : "is a function of the host: it was not compiled for GPUs");
-    loaded.push_back(std::make_shared<GpuKernel>(*code.desc, module));
+    loaded.push_back(
+        libraryKernel(*code.desc, std::make_shared<GpuKernel>(*code.desc, module), card_, machine_.driver()));
   }
   return loaded;
 }
@@ -562,5 +569,6 @@ std::shared_ptr<Machine> open(const MachineRequest &request, MachineModel model)
 
 extern "C" {
 extern const tressel::runtime::CudaLibrary tressel_cuda_library;
-const tressel::runtime::CudaLibrary tressel_cuda_library = {tressel::runtime::open, tressel::runtime::listCards};
+const tressel::runtime::CudaLibrary tressel_cuda_library = {tressel::runtime::open, tressel::runtime::listCards,
+                                                            tressel::runtime::cuda::listLibraries};
 }

@@ -16,6 +16,7 @@
 #include "../devices/HostWork.h"
 #include "../devices/PendingReleases.h"
 #include "../devices/ThreadStream.h"
+#include "CublasKernel.h"
 #include "Driver.h"
 #include "GpuKernel.h"
 #include "Staging.h"
@@ -87,7 +88,13 @@ private:
   bool tryIssue(const DeviceCommand &command, uint64_t number);
   bool isReady(const DeviceCommand &command) const;
   void issue(const DeviceCommand &command, InFlight &flight);
-  void launch(const DeviceCommand &command, InFlight &flight);
+  /// What a kernel of a library runs with; `plan` stays null where the generated one does.
+  struct LibraryLaunch {
+    CublasKernel::Call call;
+    const CublasKernel::Plan *plan = nullptr;
+  };
+  LibraryLaunch prepare(const DeviceCommand &command, const CublasKernel &kernel);
+  void launch(const DeviceCommand &command, const LibraryLaunch &library, InFlight &flight);
   void copy(const DeviceCommand &command, InFlight &flight);
   void fill(const DeviceCommand &command);
   void dropHeld();
@@ -106,6 +113,8 @@ private:
   std::deque<Held> held_;
   std::vector<void *> addresses_; ///< of a launch
   LaunchParams params_;
+  void *workspace_ = nullptr; ///< of a library, from its first launch on
+  bool hasWorkspace_ = true;  ///< false: the card had no memory for one
 };
 
 class CudaDevice final : public Device {
@@ -130,6 +139,9 @@ public:
   void giveEvent(EventHandle event);
   int32_t *takeStatus();
   void giveStatus(int32_t *status);
+  /// Memory of the card. Throws OutOfMemory.
+  void *allocateOnCard(int64_t bytes);
+  void freeOnCard(void *memory) const;
   /// By this computer's clock.
   int64_t psOf(EventHandle event) const;
   /// Moments are measured from here on: the clocks of card and host drift apart. Nothing runs.
@@ -139,7 +151,6 @@ public:
   StampList &stamps() { return stamps_; }
 
 private:
-  void freeOnCard(void *memory) const;
   void freeUnused();
   void makePool();
   /// What the driver answers; the memory is there for every stream.

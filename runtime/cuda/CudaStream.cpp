@@ -31,10 +31,12 @@ CudaStream::~CudaStream() {
   if (wasForked())
     return;
   const Driver &driver = machine_.driver();
-  if (driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
-    driver.cuStreamSynchronize(handle_);
+  const bool hasEnded =
+      driver.cuCtxSetCurrent(device_.card().context) == kSuccess && driver.cuStreamSynchronize(handle_) == kSuccess;
   std::lock_guard lock(machine_.mutex());
   settle();
+  if (workspace_ && hasEnded)
+    device_.freeOnCard(workspace_);
   machine_.remove(*this);
   driver.cuStreamDestroy(handle_);
 }
@@ -133,13 +135,17 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
         check(driver.cuStreamWaitEvent(handle_, at->end, 0), "cuStreamWaitEvent");
       // else nothing of it was issued: it fails when its turn comes, and this with it
     }
+    LibraryLaunch library;
+    if (const auto *kernel =
+            c.kind == DeviceCommandKind::Launch ? dynamic_cast<const CublasKernel *>(c.kernel) : nullptr)
+      library = prepare(c, *kernel); // what it measures is no part of the launch
     if (machine_.keepsStamps()) {
       flight.begin = device_.takeEvent();
       check(driver.cuEventRecord(flight.begin, handle_), "cuEventRecord");
     }
     switch (c.kind) {
     case DeviceCommandKind::Launch:
-      launch(c, flight);
+      launch(c, library, flight);
       break;
     case DeviceCommandKind::Copy:
       copy(c, flight);
@@ -167,7 +173,27 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
   }
 }
 
-void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
+CudaStream::LibraryLaunch CudaStream::prepare(const DeviceCommand &c, const CublasKernel &kernel) {
+  LibraryLaunch library;
+  if (c.desc->range.number() <= 0)
+    return library;
+  if (!workspace_ && hasWorkspace_) {
+    try {
+      workspace_ = device_.allocateOnCard(CublasKernel::kWorkspaceBytes);
+    } catch (const OutOfMemory &) {
+      hasWorkspace_ = false; // there are algorithms that need none
+    }
+  }
+  library.call = {.regions = c.regions,
+                  .scalars = c.scalars,
+                  .stream = handle_,
+                  .workspace = workspace_,
+                  .measures = machine_.keepsStamps()};
+  library.plan = kernel.plan(library.call);
+  return library;
+}
+
+void CudaStream::launch(const DeviceCommand &c, const LibraryLaunch &library, InFlight &flight) {
   const Driver &driver = machine_.driver();
   if (const auto *graph = dynamic_cast<const CudaGraph *>(c.kernel)) {
     flight.graph = graph;
@@ -177,6 +203,11 @@ void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   }
   const KernelDesc &desc = *c.desc;
   const auto *kernel = dynamic_cast<const GpuKernel *>(c.kernel);
+  if (const auto *product = dynamic_cast<const CublasKernel *>(c.kernel)) {
+    if (library.plan && product->run(*library.plan, library.call))
+      return;
+    kernel = &product->generated();
+  }
   if (!kernel) {
     flight.failure = std::make_shared<DeviceFailure>(
         FailureKind::Unsupported, concat("kernel '", desc.symbol, "' was not loaded for ", device_.caps().name), device_.caps().device, c.tag);

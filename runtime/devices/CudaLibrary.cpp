@@ -23,4 +23,6 @@ std::vector<GpuCard> gpuCards(std::string *why) {
   return library->cards(why);
 }
 
+std::vector<GpuLibrary> gpuLibraries() { return cudaLibrary().libraries(); }
+
 } // namespace tressel::runtime

@@ -15,6 +15,7 @@ struct CudaLibrary {
   /// `model` says how fast the machine is; one without devices leaves that unknown. Throws Error where there is no card or driver.
   std::shared_ptr<Machine> (*open)(const MachineRequest &request, MachineModel model) = nullptr;
   std::vector<GpuCard> (*cards)(std::string *why) = nullptr;
+  std::vector<GpuLibrary> (*libraries)() = nullptr;
 };
 /// Throws InputError where the library is missing.
 const CudaLibrary &cudaLibrary();

@@ -44,6 +44,14 @@ struct GpuCard {
 /// gpu0, gpu1, ... of the machine "cuda". None where there is no card or no driver that serves; `why` then says what is missing. Throws
 /// RuntimeError when the driver refuses to work.
 std::vector<GpuCard> gpuCards(std::string *why = nullptr);
+/// One of NVIDIA's libraries, as the loader finds it.
+struct GpuLibrary {
+  std::string name;    ///< "cuBLASLt"
+  std::string version; ///< "13.1.0"; empty where it is not found
+  std::string file;    ///< "libcublasLt.so.13"
+};
+/// cuBLASLt, cuDNN, NCCL and nvJitLink, which this opens. Throws InputError where the machine "cuda" is not installed.
+std::vector<GpuLibrary> gpuLibraries();
 /// Whether a machine's accelerators are cards that run them; others run functions of this process.
 bool runsGpuCode(const Machine &machine);
 

@@ -1,0 +1,19 @@
+// Which of NVIDIA's libraries are there, for listings. What calls one of them opens it by itself (CublasLt.h).
+#pragma once
+
+#include "tressel/runtime/GpuCode.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+namespace tressel::runtime::cuda {
+
+/// "13.1.0" for 130100.
+std::string versionText(size_t version);
+/// cuBLASLt, cuDNN, NCCL, nvJitLink. Opens those that the loader finds.
+std::vector<GpuLibrary> listLibraries();
+
+} // namespace tressel::runtime::cuda
+#pragma GCC visibility pop
