@@ -1,0 +1,742 @@
+// Products that cuBLASLt computes, against the stand-in library and driver: results against plain loops, the generated
+// kernel where the library does not serve, errors, choices of algorithms, planted mistakes.
+#include "CublasControl.h"
+#include "test/standin/StandIn.h"
+#include "tressel/runtime/Device.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/GpuCode.h"
+#include "tressel/runtime/Half.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <sstream>
+#include <sys/wait.h>
+
+namespace tressel::runtime {
+namespace {
+
+constexpr DeviceRef kCpu{DeviceKind::Cpu, 0}, kGpu0{DeviceKind::Gpu, 0};
+
+const standin::Control &driver() { return *standin::control(); }
+standin::CublasControl &library() {
+  static auto *const control = [] {
+    void *opened = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
+    const auto get =
+        opened ? reinterpret_cast<standin::CublasControl *(*)()>(dlsym(opened, "tressel_standin_cublaslt")) : nullptr;
+    if (!get) {
+      std::fprintf(
+          stderr,
+          "the stand-in cuBLASLt is not there (standin/libcublasLt.so.13 beside the folder bin of the build)\n");
+      std::exit(2);
+    }
+    return get();
+  }();
+  return *control;
+}
+
+enum class Residual { None, Separate, InPlace };
+struct Problem {
+  DType type = f32;
+  int64_t batch = 1, m = 5, n = 7, k = 9;
+  bool leftByColumns = false, rightByColumns = false;
+  int64_t gap = 0;          ///< elements between rows of the operands
+  bool sharesRight = false; ///< by all matrices of the batch
+  int64_t shift = 0;        ///< elements between an operand's memory and what is allocated
+  bool bias = false, relu = false;
+  Residual residual = Residual::None;
+  double alpha = 1;
+
+  int64_t leftRow() const { return (leftByColumns ? m : k) + gap; }
+  int64_t rightRow() const { return (rightByColumns ? k : n) + gap; }
+  std::array<int64_t, 3> left() const {
+    const int64_t matrix = leftRow() * (leftByColumns ? k : m);
+    return leftByColumns ? std::array{matrix, int64_t(1), leftRow()} : std::array{matrix, leftRow(), int64_t(1)};
+  }
+  std::array<int64_t, 3> right() const {
+    const int64_t matrix = sharesRight ? 0 : rightRow() * (rightByColumns ? n : k);
+    return rightByColumns ? std::array{matrix, int64_t(1), rightRow()} : std::array{matrix, rightRow(), int64_t(1)};
+  }
+  int64_t leftElements() const { return batch * leftRow() * (leftByColumns ? k : m); }
+  int64_t rightElements() const { return (sharesRight ? 1 : batch) * rightRow() * (rightByColumns ? n : k); }
+};
+void PrintTo(const Problem &p, std::ostream *out) {
+  *out << nameOf(p.type) << " " << p.batch << " x " << p.m << " x " << p.n << " x " << p.k
+       << (p.leftByColumns ? " left^T" : "") << (p.rightByColumns ? " right^T" : "") << " gap " << p.gap
+       << (p.sharesRight ? " shared" : "") << " shift " << p.shift << (p.bias ? " bias" : "") << (p.relu ? " relu" : "")
+       << " residual " << int(p.residual) << " alpha " << p.alpha;
+}
+
+std::string list(const std::array<int64_t, 3> &values) {
+  return "[" + std::to_string(values[0]) + "," + std::to_string(values[1]) + "," + std::to_string(values[2]) + "]";
+}
+/// Operands: left, right, bias, residual, as far as there are such, result.
+std::string callOf(const Problem &p, const std::string &m = {}) {
+  int next = 2;
+  std::ostringstream text;
+  text << R"({"name":"cublaslt","type":")" << nameOf(p.type) << R"(","batch":)" << p.batch << R"(,"m":)"
+       << (m.empty() ? std::to_string(p.m) : '"' + m + '"') << R"(,"n":)" << p.n << R"(,"k":)" << p.k
+       << R"(,"left":{"buffer":0,"strides":)" << list(p.left()) << R"(},"right":{"buffer":1,"strides":)"
+       << list(p.right()) << R"(},"alpha":)" << p.alpha << R"(,"relu":)" << (p.relu ? "true" : "false");
+  if (p.bias)
+    text << R"(,"bias":)" << next++;
+  if (p.residual != Residual::None)
+    text << R"(,"residual":)" << next++;
+  text << R"(,"result":)" << next << "}";
+  return text.str();
+}
+KernelDesc descOf(const Problem &p, const std::string &call, const std::string &more = {}) {
+  KernelDesc desc{.symbol = "product", .provider = "cuda"};
+  desc.target = KernelTarget::GpuLibrary;
+  desc.params = R"({"threads":32,)" + more + R"("library":)" + call + "}";
+  desc.range = p.m * p.n;
+  return desc;
+}
+
+/// left x right of f32 without bias and the like, one block an element.
+std::string generatedKernel(int64_t n, int64_t k, int scalars) {
+  const std::string N = std::to_string(n), K = std::to_string(k);
+  std::string text = "\n.version 7.0\n.target sm_80\n.address_size 64\n.visible .entry product(.param .u64 p0, .param "
+                     ".u64 p1, .param .u64 p2";
+  for (int i = 0; i <= scalars; ++i)
+    text += ", .param .u64 p" + std::to_string(3 + i);
+  return text + R"() {
+  .reg .u64 %rd<8>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
+  mov.u32 %r2, %tid.x; setp.ne.u32 %p1, %r2, 0; @%p1 ret; mov.u32 %r1, %ctaid.x;
+  div.u32 %r3, %r1, )" +
+         N + "; mul.lo.u32 %r5, %r3, " + N + R"(; sub.u32 %r4, %r1, %r5;
+  ld.param.u64 %rd1, [p0]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; cvta.to.global.u64 %rd2, %rd2;
+  ld.param.u64 %rd3, [p2]; cvta.to.global.u64 %rd3, %rd3;
+  mul.lo.u32 %r5, %r3, )" +
+         K + R"(; mul.wide.u32 %rd4, %r5, 4; add.u64 %rd1, %rd1, %rd4;
+  mul.wide.u32 %rd5, %r4, 4; add.u64 %rd2, %rd2, %rd5; mov.f32 %f1, 0f00000000; mov.u32 %r6, 0;
+$more:
+  ld.global.f32 %f2, [%rd1]; ld.global.f32 %f3, [%rd2]; fma.rn.f32 %f1, %f2, %f3, %f1; add.u64 %rd1, %rd1, 4; add.u64 %rd2, %rd2, )" +
+         std::to_string(4 * n) + "; add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, " + K + R"(; @%p2 bra $more;
+  mul.wide.u32 %rd6, %r1, 4; add.u64 %rd3, %rd3, %rd6; st.global.f32 [%rd3], %f1; ret;
+}
+)";
+}
+
+float load(const std::byte *at, DType type) {
+  if (type == f32) {
+    float value;
+    std::memcpy(&value, at, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, 2);
+  return type == f16 ? halfToFloat(bits) : bfloatToFloat(bits);
+}
+std::vector<std::byte> spell(const std::vector<float> &values, DType type) {
+  std::vector<std::byte> bytes(values.size() * size_t(sizeOf(type)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint16_t bits = type == f16 ? halfFromFloat(values[i]) : bfloatFromFloat(values[i]);
+    if (type == f32)
+      std::memcpy(&bytes[4 * i], &values[i], 4);
+    else
+      std::memcpy(&bytes[2 * i], &bits, 2);
+  }
+  return bytes;
+}
+
+/// A card with a stream, and memory that it frees.
+class Card {
+public:
+  explicit Card(const MachineRequest &request = {})
+      : machine(openMachine("cuda", request)), gpu(machine->at(kGpu0)),
+        stream(gpu.makeStream(StreamKind::Compute, "", 0)) {}
+  ~Card() {
+    await(stream->last());
+    stream.reset(); // what has failed may still run
+    for (void *memory : memory_)
+      gpu.release(memory, {});
+  }
+  std::byte *allocate(size_t bytes) {
+    return static_cast<std::byte *>(memory_.emplace_back(gpu.allocate(int64_t(bytes), MemoryKind::Device)));
+  }
+  static Region on(void *at, size_t bytes, Access access) {
+    return {at, int64_t(bytes), access, {kGpu0, MemoryKind::Device}};
+  }
+  static Region host(void *at, size_t bytes, Access access) {
+    return {at, int64_t(bytes), access, {kCpu, MemoryKind::Host}};
+  }
+  Event copyIn(std::byte *to, std::vector<std::byte> &from) {
+    const Region regions[] = {host(from.data(), from.size(), Access::Read), on(to, from.size(), Access::Write)};
+    return stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions});
+  }
+  std::vector<std::byte> copyOut(std::byte *from, size_t bytes) {
+    std::vector<std::byte> to(bytes);
+    const Region regions[] = {on(from, bytes, Access::Read), host(to.data(), bytes, Access::Write)};
+    if (const std::string failure = await(stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions})); !failure.empty())
+      throw RuntimeError(failure);
+    return to;
+  }
+  /// What went wrong; empty if nothing did.
+  std::string await(Event event) {
+    if (event.value == 0)
+      return "";
+    machine->awaitAny({&event, 1}, INT64_MAX);
+    return event.state() == Semaphore::State::Failed ? event.semaphore->failure()->message : "";
+  }
+  DeviceKernelRef load(const KernelDesc &desc, std::string ptx = "no code") {
+    const KernelCode code{.desc = &desc};
+    return gpu
+        .load({&code, 1},
+              std::make_shared<const std::vector<GpuCode>>(1, GpuCode{.arch = "sm_80", .ptx = std::move(ptx)}))
+        .front();
+  }
+
+  std::shared_ptr<Machine> machine;
+  Device &gpu;
+  std::unique_ptr<Stream> stream;
+
+private:
+  std::vector<void *> memory_;
+};
+
+/// The operands of a product on a card, and what must come out.
+class Product {
+public:
+  Product(Card &card, const Problem &p, uint64_t seed = 1) : card_(card), p_(p), random_(seed) {
+    left_ = add(p.leftElements(), Access::Read);
+    right_ = add(p.rightElements(), Access::Read);
+    if (p.bias)
+      bias_ = add(p.n, Access::Read);
+    const int64_t results = p.batch * p.m * p.n;
+    if (p.residual != Residual::None)
+      residual_ = add(results, Access::Read);
+    if (p.residual == Residual::InPlace) {
+      regions.push_back(regions.back());
+      regions.back().access = Access::Write;
+      regions[regions.size() - 2].access = Access::Read;
+    } else
+      add(results, Access::Write);
+  }
+  /// Of the result, as it is there.
+  std::string check() {
+    const Region &result = regions.back();
+    const std::vector<std::byte> bytes = card_.copyOut(static_cast<std::byte *>(result.address), size_t(result.bytes));
+    const auto l = p_.left(), r = p_.right();
+    for (int64_t b = 0; b < p_.batch; ++b)
+      for (int64_t i = 0; i < p_.m; ++i)
+        for (int64_t j = 0; j < p_.n; ++j) {
+          double sum = 0, size = 0;
+          for (int64_t x = 0; x < p_.k; ++x) {
+            const double term = p_.alpha * double(left_[size_t(b * l[0] + i * l[1] + x * l[2])]) *
+                                double(right_[size_t(b * r[0] + x * r[1] + j * r[2])]);
+            sum += term, size += std::fabs(term);
+          }
+          const auto at = size_t((b * p_.m + i) * p_.n + j);
+          if (p_.bias)
+            sum += double(bias_[size_t(j)]), size += std::fabs(double(bias_[size_t(j)]));
+          if (p_.residual != Residual::None)
+            sum += double(residual_[at]), size += std::fabs(double(residual_[at]));
+          if (p_.relu)
+            sum = std::max(sum, 0.0);
+          const double inSum = double(p_.k + 4) * 0x1p-24 * size, unit = p_.type == f32   ? 0x1p-24
+                                                                         : p_.type == f16 ? 0x1p-11
+                                                                                          : 0x1p-8;
+          const double bound = inSum + unit * (std::fabs(sum) + inSum) + 0x1p-25;
+          const double value = double(load(&bytes[at * size_t(sizeOf(p_.type))], p_.type));
+          if (!(std::fabs(value - sum) <= bound)) {
+            std::ostringstream text;
+            text << "element " << b << " " << i << " " << j << " is " << value << " instead of " << sum << ", within "
+                 << bound;
+            return text.str();
+          }
+        }
+    return "";
+  }
+  Event launch(const DeviceKernelRef &kernel, const KernelDesc &desc, std::span<const int64_t> scalars = {},
+               Stream *stream = nullptr, std::span<const Event> waits = {}) {
+    return (stream ? *stream : *card_.stream)
+        .submit({.kind = DeviceCommandKind::Launch,
+                 .regions = regions,
+                 .waits = waits,
+                 .kernel = kernel.get(),
+                 .desc = &desc,
+                 .scalars = scalars,
+                 .tag = 7});
+  }
+
+  std::vector<Region> regions;
+
+private:
+  /// Random values, which the card gets if they are read.
+  std::vector<float> add(int64_t count, Access access) {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float &value : values)
+      value = uniform(random_);
+    std::vector<std::byte> bytes = spell(values, p_.type);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = load(&bytes[i * size_t(sizeOf(p_.type))], p_.type);
+    std::byte *at = card_.allocate(bytes.size() + size_t(p_.shift * sizeOf(p_.type))) + p_.shift * sizeOf(p_.type);
+    regions.push_back(Card::on(at, bytes.size(), access));
+    if (access == Access::Read)
+      card_.await(card_.copyIn(at, bytes));
+    return values;
+  }
+  Card &card_;
+  const Problem p_;
+  std::mt19937_64 random_;
+  std::vector<float> left_, right_, bias_, residual_;
+};
+
+/// What is wrong; empty if nothing is.
+std::string tryProduct(Card &card, const Problem &p) {
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Product product(card, p);
+  const std::string failure = card.await(product.launch(kernel, desc));
+  return failure.empty() ? product.check() : failure;
+}
+
+class Cublas : public ::testing::Test {
+protected:
+  void SetUp() override {
+    driver().configure("forget=1 fail=0 fail-kernel=0 error=0 order=eager seed=0 patience=3");
+    library() = {};
+  }
+  void TearDown() override { EXPECT_EQ(standin::findings(driver()), "") << library().lastRefusal; }
+};
+
+TEST_F(Cublas, EveryCombinationIsRight) {
+  Card card;
+  uint64_t count = 0;
+  const char *orders[] = {"eager", "late", "random", "reversed"};
+  for (const DType type : {f32, f16, bf16})
+    for (int bits = 0; bits < 32; ++bits)
+      for (const Residual residual : {Residual::None, Residual::Separate, Residual::InPlace})
+        for (const int64_t batch : {1, 3})
+          for (const int64_t size : {5, 16}) {
+            Problem p{.type = type, .batch = batch, .m = size, .n = size == 5 ? 7 : 24, .k = size == 5 ? 9 : 32};
+            p.leftByColumns = bits & 1, p.rightByColumns = bits & 2, p.bias = bits & 4, p.relu = bits & 8,
+            p.alpha = bits & 16 ? -0.375 : 1;
+            p.residual = residual;
+            driver().configure(("order=" + std::string(orders[count % 4]) + " seed=" + std::to_string(count)).c_str());
+            ++count;
+            ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p) << ": " << library().lastRefusal;
+          }
+  EXPECT_EQ(library().products, count); // none ran as generated
+  EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
+}
+
+TEST_F(Cublas, OperandsMayHaveGapsAndBeShared) {
+  Card card;
+  uint64_t count = 0;
+  for (const DType type : {f32, f16, bf16})
+    for (int bits = 0; bits < 4; ++bits)
+      for (const int64_t gap : {0, 3, 8})
+        for (const bool shared : {false, true}) {
+          const Problem p{.type = type,
+                          .batch = 2,
+                          .leftByColumns = bool(bits & 1),
+                          .rightByColumns = bool(bits & 2),
+                          .gap = gap,
+                          .sharesRight = shared,
+                          .bias = true};
+          ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p);
+          ++count;
+        }
+  EXPECT_EQ(library().products, count);
+}
+
+TEST_F(Cublas, OneRowOneColumnOneTerm) {
+  Card card;
+  uint64_t count = 0;
+  for (int bits = 0; bits < 32; ++bits) {
+    const Problem p{.m = bits & 1 ? 1 : 6,
+                    .n = bits & 2 ? 1 : 5,
+                    .k = bits & 4 ? 1 : 8,
+                    .leftByColumns = bool(bits & 8),
+                    .rightByColumns = bool(bits & 16)};
+    ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p);
+    ++count;
+  }
+  EXPECT_EQ(library().products, count);
+}
+
+/// An algorithm that needs better aligned matrices must not be taken for them.
+TEST_F(Cublas, AddressesMayBeAnywhere) {
+  Card card;
+  for (const DType type : {f32, bf16})
+    for (const int64_t shift : {0, 1, 2, 4, 8, 64}) {
+      const Problem p{
+          .type = type, .m = 16, .n = 32, .k = 16, .shift = shift, .bias = true, .residual = Residual::Separate};
+      ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p);
+    }
+  EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
+}
+
+TEST_F(Cublas, AKernelTakesOtherAddressesAndSizes) {
+  Card card;
+  Problem p{.n = 7, .k = 9, .bias = true};
+  // The first symbol is of something else.
+  const KernelDesc desc = descOf(p, callOf(p, "2*rows[1..64] + 1"), R"("symbols":["other","rows[1..64]"],)");
+  const DeviceKernelRef kernel = card.load(desc);
+  for (const int64_t rows : {2, 5, 2, 1, 5}) {
+    p.m = 2 * rows + 1;
+    Product product(card, p, uint64_t(rows));
+    const int64_t scalars[] = {99, rows};
+    ASSERT_EQ(card.await(product.launch(kernel, desc, scalars)), "");
+    ASSERT_EQ(product.check(), "") << rows;
+  }
+  EXPECT_EQ(library().products, 5u);
+  EXPECT_EQ(library().heuristics, 3u);
+}
+
+std::string runWithGenerated(const Problem &p, const std::string &call, int scalars = 0) {
+  Card card;
+  const KernelDesc desc = descOf(p, call);
+  const DeviceKernelRef kernel = card.load(desc, generatedKernel(p.n, p.k, scalars));
+  Product product(card, p);
+  const std::vector<int64_t> values(size_t(scalars), p.m);
+  for (int i = 0; i < 2; ++i)
+    if (const std::string failure = card.await(product.launch(kernel, desc, values)); !failure.empty())
+      return failure;
+  return product.check();
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsWithoutAnAlgorithm) {
+  library().hasNoAlgorithm = true;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(runWithGenerated({}, callOf({})), "");
+  const std::string notes = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(notes.find("kernel 'product' runs as generated: cuBLASLt has no algorithm"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find("kernel 'product'"), notes.rfind("kernel 'product'")) << notes;
+  EXPECT_EQ(library().products, 0u);
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsWhereTheProductIsRefused) {
+  library().failure = 15;
+  EXPECT_EQ(runWithGenerated({}, callOf({})), "");
+  EXPECT_EQ(library().products, 0u);
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsForSizesThatTheLaunchDoesNotCarry) {
+  const Problem p;
+  EXPECT_EQ(runWithGenerated(p, callOf(p, "rows"), 1), "");
+  EXPECT_EQ(library().products, 0u);
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsForStridesThatTheLibraryDoesNotTake) {
+  Problem p;
+  std::string call = callOf(p);
+  const std::string from = "[45,9,1]", to = "[45,1,1]"; // rows that overlap
+  call.replace(call.find(from), from.size(), to);
+  EXPECT_EQ(runWithGenerated(p, call), "");
+  EXPECT_EQ(library().products, 0u);
+}
+
+TEST_F(Cublas, AnErrorNamesTheKernel) {
+  library().failure = 13;
+  const std::string failure = runWithGenerated({}, callOf({}));
+  EXPECT_NE(failure.find("gpu0: kernel 'product': cublasLtMatmul failed: CUBLAS_STATUS_EXECUTION_FAILED"),
+            std::string::npos)
+      << failure;
+}
+
+TEST_F(Cublas, OperandsThatAreTooSmallAreRefused) {
+  Problem p;
+  Card card;
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Product product(card, p);
+  product.regions[1].bytes -= 4;
+  EXPECT_NE(card.await(product.launch(kernel, desc)).find("kernel 'product': operand 1 has"), std::string::npos);
+}
+
+TEST_F(Cublas, DescriptionsThatMakeNoSenseAreRefused) {
+  Card card;
+  for (const auto &[from, to] : {std::pair("\"f32\"", "\"i8\""), std::pair("[45,9,1]", "[9,1]"),
+                                 std::pair("\"m\":5", "\"m\":\"5 +\""), std::pair("\"m\":5,", "")}) {
+    std::string call = callOf({});
+    call.replace(call.find(from), std::strlen(from), to);
+    const KernelDesc desc = descOf({}, call);
+    try {
+      card.load(desc);
+      ADD_FAILURE() << call;
+    } catch (const InputError &problem) {
+      EXPECT_NE(std::string(problem.what()).find("kernel 'product'"), std::string::npos) << problem.what();
+    }
+  }
+}
+
+TEST_F(Cublas, RecordedLaunchesAreNoNodesOfGraphs) {
+  Card card;
+  const Problem p{.m = 16, .n = 16, .k = 16};
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  std::vector<std::unique_ptr<Product>> products;
+  for (uint64_t i = 0; i < 4; ++i)
+    products.push_back(std::make_unique<Product>(card, p, i));
+  std::vector<std::vector<void *>> addresses;
+  std::vector<GroupCommand> commands;
+  for (const auto &product : products) {
+    auto &mine = addresses.emplace_back();
+    for (const Region &region : product->regions)
+      mine.push_back(region.address);
+  }
+  for (size_t i = 0; i < products.size(); ++i)
+    commands.push_back({.stream = 0,
+                        .command = {.kind = DeviceCommandKind::Launch,
+                                    .regions = products[i]->regions,
+                                    .kernel = kernel.get(),
+                                    .desc = &desc},
+                        .addresses = addresses[i]});
+  Stream *streams[] = {card.stream.get()};
+  {
+    const auto group = card.machine->record(streams, commands);
+    ASSERT_TRUE(group);
+    for (int i = 0; i < 3; ++i) {
+      std::vector<Event> ends(commands.size());
+      group->submit({}, 0, ends);
+      ASSERT_EQ(card.await(ends.back()), "");
+    }
+  }
+  for (const auto &product : products)
+    EXPECT_EQ(product->check(), "");
+  EXPECT_EQ(library().products, 12u);
+}
+
+TEST_F(Cublas, NothingIsLeftBehind) {
+  {
+    Card card;
+    ASSERT_EQ(tryProduct(card, {}), "");
+  }
+  const standin::Alive before = driver().alive();
+  {
+    Card card;
+    ASSERT_EQ(tryProduct(card, {}), "");
+  }
+  const standin::Alive after = driver().alive();
+  EXPECT_EQ(std::memcmp(&before, &after, sizeof before), 0);
+  EXPECT_EQ(after.allocations, 0u);
+}
+
+TEST_F(Cublas, ACardWithoutMemoryForAWorkspaceDoesWithout) {
+  driver().configure("bytes=8388608");
+  {
+    Card card;
+    EXPECT_EQ(tryProduct(card, {}), "");
+  }
+  driver().configure("bytes=8589934592");
+  EXPECT_EQ(library().products, 1u);
+}
+
+/// Each call of the driver fails once: the result is right, or an error says what failed.
+TEST_F(Cublas, EveryCallMayFail) {
+  {
+    Card card;
+    ASSERT_EQ(tryProduct(card, {}), "");
+  } // cards are listed once for the process
+  const Problem p{.bias = true, .residual = Residual::InPlace};
+  int failed = 0;
+  for (uint64_t n = 1;; ++n) {
+    ASSERT_LT(n, 1000u);
+    driver().configure(("forget=1 order=random seed=" + std::to_string(n) + " fail=" + std::to_string(n)).c_str());
+    std::string message;
+    try {
+      Card card;
+      message = tryProduct(card, p);
+    } catch (const Error &problem) {
+      message = problem.what();
+    }
+    const std::string call = driver().failedCall();
+    ASSERT_EQ(standin::findings(driver()), "") << n << ": " << call;
+    if (call.empty())
+      break;
+    EXPECT_EQ(message.find("element"), std::string::npos) << n << ": " << call << ": " << message;
+    failed += !message.empty();
+  }
+  EXPECT_GT(failed, 5);
+}
+
+//--- Choices of algorithms, each in a process of its own
+//--------------------------------------------------------------------
+/// Runs a product twice, and says what was asked of the library and which algorithm ran last.
+[[noreturn]] void chooseOnce(const char *tune, bool stamps, Residual residual) {
+  if (tune)
+    setenv("TRESSEL_CUBLAS_TUNE", tune, 1);
+  unsetenv("TRESSEL_CACHE_LIMIT");
+  std::string wrong;
+  {
+    Card card({.stamps = stamps});
+    const Problem p{.m = 32, .n = 32, .k = 32, .residual = residual};
+    wrong = tryProduct(card, p) + tryProduct(card, p);
+  }
+  std::fprintf(stderr, "%sheuristics %d products %d algorithm %d %s\n", wrong.c_str(), int(library().heuristics),
+               int(library().products), library().lastAlgorithm, standin::findings(driver()).c_str());
+  _exit(wrong.empty() && standin::findings(driver()).empty() ? 0 : 1);
+}
+
+TEST_F(Cublas, AlgorithmsAreMeasuredOnceAndKept) {
+  const char *kFolder = "TRESSEL_CUBLAS_TEST_FOLDER"; // the processes that EXPECT_EXIT begins run all of this
+  if (char made[] = "/tmp/cublas-test-XXXXXX"; !std::getenv(kFolder) && mkdtemp(made))
+    setenv(kFolder, made, 1);
+  const std::string folder = std::getenv(kFolder);
+  setenv("TRESSEL_CACHE_DIR", folder.c_str(), 1);
+  // One product of the heuristic's choice each; four algorithms, each four times, and then the choice, twice.
+  EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0),
+              "heuristics 2 products 2 algorithm 11 ");
+  EXPECT_FALSE(std::filesystem::exists(folder + "/cublaslt.txt"));
+  EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 1 products 18 ");
+  EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 0 products 2 ");
+  EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 0 products 2 ");
+  EXPECT_EXIT(chooseOnce("0", true, Residual::None), ::testing::ExitedWithCode(0),
+              "heuristics 2 products 2 algorithm 11 ");
+  EXPECT_EXIT(chooseOnce(nullptr, true, Residual::InPlace), ::testing::ExitedWithCode(0), "heuristics 1 products 18 ");
+  {
+    std::ofstream file(folder + "/cublaslt.txt"); // damaged
+    file << "nonsense\n\n" << std::string(5000, 'x');
+  }
+  EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 1 products 18 ");
+  unsetenv("TRESSEL_CACHE_DIR");
+  unsetenv(kFolder);
+  std::filesystem::remove_all(folder);
+}
+
+//--- Without the library
+//------------------------------------------------------------------------------------------------
+/// What a process does whose library path has the driver alone.
+int runWithoutLibrary() {
+  const std::string wrong =
+      runWithGenerated({}, callOf({})) + runWithGenerated({}, callOf({})) + standin::findings(driver());
+  std::fprintf(stderr, "%s", wrong.c_str());
+  return wrong.empty() ? 0 : 1;
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsWithoutTheLibrary) {
+  char folder[] = "/tmp/cublas-test-XXXXXX";
+  ASSERT_TRUE(mkdtemp(folder));
+  const std::string base = folder;
+  Dl_info where;
+  ASSERT_TRUE(dladdr(reinterpret_cast<const void *>(driver().alive), &where));
+  std::filesystem::create_symlink(std::filesystem::canonical(where.dli_fname), base + "/libcuda.so.1");
+  for (const char *name :
+       {"/libcublasLt.so.13", "/libcublasLt.so.12"}) // files that are no libraries: the system's are not looked for
+    std::ofstream(base + name) << "";
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = "TRESSEL_STANDIN_TRIED=1 LD_LIBRARY_PATH='" + base + "' '" + program +
+                              "' --without-library 2>'" + base + "/notes'";
+  const int status = std::system(command.c_str());
+  std::ostringstream notes;
+  notes << std::ifstream(base + "/notes").rdbuf();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << notes.str();
+  const std::string text = notes.str(),
+                    note = "products run as generated kernels, without cuBLASLt: libcublasLt.so.13 is not found";
+  EXPECT_NE(text.find(note), std::string::npos) << text;
+  EXPECT_EQ(text.find(note), text.rfind(note)) << text;
+  std::filesystem::remove_all(base);
+}
+
+//--- Planted mistakes
+//-----------------------------------------------------------------------------------------------------
+TEST_F(Cublas, AWrongLeadingDimensionIsFound) {
+  Card card;
+  Problem p{.gap = 3};
+  std::string call = callOf(p);
+  const std::string from = "\"strides\":[60,12,1]", to = "\"strides\":[60,11,1]"; // of the left operand
+  ASSERT_NE(call.find(from), std::string::npos) << call;
+  call.replace(call.find(from), from.size(), to);
+  const KernelDesc desc = descOf(p, call);
+  const DeviceKernelRef kernel = card.load(desc);
+  Product product(card, p);
+  ASSERT_EQ(card.await(product.launch(kernel, desc)), "");
+  EXPECT_NE(product.check(), "");
+}
+
+/// Two products over the same result, on two streams.
+std::string twoStreams(bool waits) {
+  Card card;
+  const Problem p;
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Product product(card, p);
+  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+  const Event first = product.launch(kernel, desc);
+  const Event second =
+      product.launch(kernel, desc, {}, other.get(), waits ? std::span(&first, 1) : std::span<const Event>());
+  card.await(first), card.await(second);
+  return standin::findings(driver());
+}
+TEST_F(Cublas, AMissingWaitIsFound) {
+  EXPECT_EQ(twoStreams(true), "");
+  EXPECT_NE(twoStreams(false).find("cublasLtMatmul"), std::string::npos);
+  driver().configure("forget=1");
+}
+
+TEST_F(Cublas, AMissingWaitForABiasIsFound) {
+  Card card;
+  const Problem p{.bias = true};
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Product product(card, p);
+  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+  const Region bias[] = {product.regions[2]};
+  const Event fill = other->submit({.kind = DeviceCommandKind::Fill, .regions = bias});
+  const Event end = product.launch(kernel, desc);
+  card.await(fill), card.await(end);
+  EXPECT_NE(standin::findings(driver()), "");
+  driver().configure("forget=1");
+}
+
+/// What NVIDIA's library refuses.
+TEST_F(Cublas, TheStandInRefusesMistakes) {
+  void *opened = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
+  auto find = [&]<typename Fn>(Fn *&fn, const char *name) { fn = reinterpret_cast<Fn *>(dlsym(opened, name)); };
+  int (*create)(void **), (*layoutCreate)(void **, int, uint64_t, uint64_t, int64_t), (*descCreate)(void **, int, int),
+      (*descSet)(void *, int, const void *, size_t);
+  int (*multiply)(void *, void *, const float *, uint64_t, void *, uint64_t, void *, const float *, uint64_t, void *,
+                  uint64_t, void *, const uint64_t *, uint64_t, size_t, void *);
+  find(create, "cublasLtCreate"), find(layoutCreate, "cublasLtMatrixLayoutCreate"),
+      find(descCreate, "cublasLtMatmulDescCreate");
+  find(descSet, "cublasLtMatmulDescSetAttribute"), find(multiply, "cublasLtMatmul");
+  Card card;
+  void *handle = nullptr, *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr, *narrow = nullptr;
+  ASSERT_EQ(create(&handle), 0);
+  ASSERT_EQ(descCreate(&desc, 68, 0), 0);
+  const int32_t one = 1;
+  EXPECT_EQ(descSet(desc, 3, &one, 8), 7);    // other bytes
+  EXPECT_EQ(descSet(desc, 1000, &one, 4), 7); // no such attribute
+  layoutCreate(&a, 0, 16, 16, 16), layoutCreate(&b, 0, 16, 16, 16), layoutCreate(&d, 0, 16, 16, 16),
+      layoutCreate(&narrow, 0, 16, 16, 15);
+  const auto at = reinterpret_cast<uint64_t>(card.allocate(4096));
+  const float alpha = 1, beta = 0;
+  auto call = [&](uint64_t aAt, void *aLayout, uint64_t kind, uint64_t workspace, size_t workspaceBytes) {
+    const uint64_t algorithm[8] = {kind, 0, 0, 0, 0, 0, 0, ~kind};
+    return multiply(handle, desc, &alpha, aAt, aLayout, at + 1024, b, &beta, 0, nullptr, at + 2048, d, algorithm,
+                    workspace, workspaceBytes, nullptr);
+  };
+  EXPECT_EQ(call(at, narrow, 14, 0, 0), 7); // less than the matrix
+  EXPECT_EQ(call(at, a, 14, 0, 0), 7);      // no layout of C
+  d = nullptr, layoutCreate(&d, 0, 16, 16, 16);
+  auto whole = [&](uint64_t aAt, uint64_t kind, uint64_t workspace, size_t workspaceBytes) {
+    const uint64_t algorithm[8] = {kind, 0, 0, 0, 0, 0, 0, ~kind};
+    return multiply(handle, desc, &alpha, aAt, a, at + 1024, b, &beta, at + 2048, d, at + 2048, d, algorithm, workspace,
+                    workspaceBytes, nullptr);
+  };
+  EXPECT_EQ(whole(at + 2, 14, 0, 0), 15);       // not at a multiple of the element
+  EXPECT_EQ(whole(at + 4, 12, 0, 0), 15);       // not aligned for this algorithm
+  EXPECT_EQ(whole(at, 13, at + 3072, 1024), 7); // the workspace is too small
+  EXPECT_EQ(whole(at, 99, 0, 0), 7);            // no such algorithm
+  EXPECT_EQ(library().products, 0u);
+}
+
+} // namespace
+} // namespace tressel::runtime
+
+int main(int argc, char **argv) {
+  const auto &control = tressel::standin::requireStandIn(argv, "cards=1 findings=keep");
+  if (argc > 1 && std::string_view(argv[1]) == "--without-library") {
+    control.configure("forget=1");
+    return tressel::runtime::runWithoutLibrary();
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  return RUN_ALL_TESTS();
+}
