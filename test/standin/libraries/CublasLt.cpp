@@ -443,7 +443,7 @@ PUBLIC int cublasLtMatmulAlgoGetHeuristic(Context *context, Operation *operation
   uint64_t alignment[4];
   std::copy(std::begin(preference->alignment), std::end(preference->alignment), alignment);
   for (const Kind kind : kKinds) {
-    if (*found == wanted || workspaceOf(kind, p) > preference->workspace || missing(kind, p, alignment) ||
+    if (*found == wanted || (state.onlyAlgorithm && kind != state.onlyAlgorithm) || workspaceOf(kind, p) > preference->workspace || missing(kind, p, alignment) ||
         (kind == kSplit && !(preference->reductions & 2)))
       continue;
     candidates[(*found)++] = {spell(kind), workspaceOf(kind, p), kOk, 1, {}};

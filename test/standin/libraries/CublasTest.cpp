@@ -372,6 +372,34 @@ TEST_F(Cublas, AddressesMayBeAnywhere) {
   EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
 }
 
+TEST_F(Cublas, EveryAlgorithmIsRight) {
+  Card card;
+  for (const int algorithm : {11, 12, 13, 14})
+    for (const DType type : {f32, f16, bf16}) {
+      library().onlyAlgorithm = uint64_t(algorithm);
+      const Problem p{.type = type, .batch = 2, .m = 16, .n = 16, .k = 64, .bias = true, .relu = true, .residual = Residual::InPlace};
+      ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p) << ", algorithm " << algorithm;
+      EXPECT_EQ(library().lastAlgorithm, algorithm);
+    }
+}
+
+/// Two streams at work at the same time have a workspace each.
+TEST_F(Cublas, StreamsShareNoWorkspace) {
+  library().onlyAlgorithm = 13;
+  Card card;
+  const Problem p{.m = 16, .n = 16, .k = 64};
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Product one(card, p, 1), two(card, p, 2);
+  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+  driver().configure("order=late");
+  const Event ends[] = {one.launch(kernel, desc), two.launch(kernel, desc, {}, other.get())};
+  for (const Event &end : ends)
+    ASSERT_EQ(card.await(end), "");
+  EXPECT_EQ(one.check(), "");
+  EXPECT_EQ(two.check(), "");
+}
+
 TEST_F(Cublas, AKernelTakesOtherAddressesAndSizes) {
   Card card;
   Problem p{.n = 7, .k = 9, .bias = true};
