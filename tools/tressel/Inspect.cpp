@@ -201,6 +201,7 @@ int devicesCommand(bool asJson) {
   const std::string model = processorName();
   std::string missing;
   const std::vector<runtime::GpuCard> cards = runtime::gpuCards(&missing);
+  const std::vector<runtime::GpuLibrary> libraries = cards.empty() ? std::vector<runtime::GpuLibrary>() : runtime::gpuLibraries();
   if (asJson) {
     json cpu{{"name", "cpu"}, {"model", model}, {"threads", threads}, {"level", level}, {"memory_bytes", memory}};
     json devices = json::array({cpu});
@@ -210,6 +211,12 @@ int devicesCommand(bool asJson) {
     json all{{"schema", 1}, {"devices", devices}};
     if (cards.empty())
       all["no_gpu"] = missing;
+    for (const runtime::GpuLibrary &library : libraries) {
+      json entry{{"name", library.name}, {"found", !library.version.empty()}};
+      if (!library.version.empty())
+        entry.update({{"version", library.version}, {"file", library.file}});
+      all["libraries"].push_back(entry);
+    }
     std::fputs(dump(all).c_str(), stdout);
   } else {
     std::printf("cpu  %s, %d threads, level %s, %s\n", model.c_str(), threads, level.c_str(),
@@ -218,6 +225,8 @@ int devicesCommand(bool asJson) {
       std::printf("gpu%zu  %s (%s), %d multiprocessors, %s, driver for CUDA %d.%d; programs run on it with --device cuda\n", i, cards[i].name.c_str(),
                   cards[i].architecture.c_str(), cards[i].multiprocessors, humanBytes(cards[i].memoryBytes).c_str(), cards[i].cudaVersion / 1000,
                   cards[i].cudaVersion % 1000 / 10);
+    for (const runtime::GpuLibrary &library : libraries)
+      std::printf("%s  %s\n", library.name.c_str(), library.version.empty() ? "not found" : (library.version + " (" + library.file + ")").c_str());
     if (cards.empty())
       std::printf("no GPU: %s\n", missing.c_str());
   }
