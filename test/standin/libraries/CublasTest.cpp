@@ -45,6 +45,7 @@ struct Problem {
   int64_t gap = 0;          ///< elements between rows of the operands
   bool sharesRight = false; ///< by all matrices of the batch
   int64_t shift = 0;        ///< elements between an operand's memory and what is allocated
+  int shifted = -1;         ///< the operand that this is of; -1: all
   bool bias = false, relu = false;
   Residual residual = Residual::None;
   double alpha = 1;
@@ -274,7 +275,8 @@ private:
     std::vector<std::byte> bytes = spell(values, p_.type);
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = load(&bytes[i * size_t(sizeOf(p_.type))], p_.type);
-    std::byte *at = card_.allocate(bytes.size() + size_t(p_.shift * sizeOf(p_.type))) + p_.shift * sizeOf(p_.type);
+    const int64_t shift = p_.shifted < 0 || size_t(p_.shifted) == regions.size() ? p_.shift * sizeOf(p_.type) : 0;
+    std::byte *at = card_.allocate(bytes.size() + size_t(shift)) + shift;
     regions.push_back(Card::on(at, bytes.size(), access));
     if (access == Access::Read)
       card_.await(card_.copyIn(at, bytes));
@@ -364,11 +366,18 @@ TEST_F(Cublas, OneRowOneColumnOneTerm) {
 TEST_F(Cublas, AddressesMayBeAnywhere) {
   Card card;
   for (const DType type : {f32, bf16})
-    for (const int64_t shift : {0, 1, 2, 4, 8, 64}) {
-      const Problem p{
-          .type = type, .m = 16, .n = 32, .k = 16, .shift = shift, .bias = true, .residual = Residual::Separate};
-      ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p);
-    }
+    for (const int64_t shift : {0, 1, 2, 4, 8, 64})
+      for (const int operand : {-1, 0, 1, 2, 3, 4}) {
+        const Problem p{.type = type,
+                        .m = 16,
+                        .n = 32,
+                        .k = 16,
+                        .shift = shift,
+                        .shifted = operand,
+                        .bias = true,
+                        .residual = Residual::Separate};
+        ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p) << " of " << operand;
+      }
   EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
 }
 
