@@ -639,7 +639,7 @@ TEST_F(Cublas, AlgorithmsAreMeasuredOnceAndKept) {
 
 //--- Without the library
 //------------------------------------------------------------------------------------------------
-/// What a process does whose library path has the driver alone.
+/// What a process does that has no cuBLASLt that serves.
 int runWithoutLibrary() {
   const std::string wrong =
       runWithGenerated({}, callOf({})) + runWithGenerated({}, callOf({})) + standin::findings(driver());
@@ -669,6 +669,23 @@ TEST_F(Cublas, TheGeneratedKernelRunsWithoutTheLibrary) {
   EXPECT_NE(text.find(note), std::string::npos) << text;
   EXPECT_EQ(text.find(note), text.rfind(note)) << text;
   std::filesystem::remove_all(base);
+}
+
+TEST_F(Cublas, TheGeneratedKernelRunsWithALibraryThatIsTooOld) {
+  char notes[] = "/tmp/cublas-test-XXXXXX";
+  const int file = mkstemp(notes);
+  ASSERT_GE(file, 0);
+  close(file);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const int status =
+      std::system(("TRESSEL_STANDIN_CUBLASLT_VERSION=111003 '" + program + "' --without-library 2>" + notes).c_str());
+  std::ostringstream text;
+  text << std::ifstream(notes).rdbuf();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text.str();
+  EXPECT_NE(text.str().find("libcublasLt.so.13 is cuBLASLt 11.10.3, and 12.0.0 is the oldest that serves"),
+            std::string::npos)
+      << text.str();
+  std::filesystem::remove(notes);
 }
 
 //--- Planted mistakes
