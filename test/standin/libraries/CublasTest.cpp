@@ -743,42 +743,47 @@ TEST_F(Cublas, AMissingWaitForABiasIsFound) {
 TEST_F(Cublas, TheStandInRefusesMistakes) {
   void *opened = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
   auto find = [&]<typename Fn>(Fn *&fn, const char *name) { fn = reinterpret_cast<Fn *>(dlsym(opened, name)); };
-  int (*create)(void **), (*layoutCreate)(void **, int, uint64_t, uint64_t, int64_t), (*descCreate)(void **, int, int),
-      (*descSet)(void *, int, const void *, size_t);
+  int (*create)(void **), (*destroy)(void *), (*layoutDestroy)(void *), (*descDestroy)(void *);
+  int (*layoutCreate)(void **, int, uint64_t, uint64_t, int64_t), (*descCreate)(void **, int, int);
+  int (*descSet)(void *, int, const void *, size_t);
   int (*multiply)(void *, void *, const float *, uint64_t, void *, uint64_t, void *, const float *, uint64_t, void *,
                   uint64_t, void *, const uint64_t *, uint64_t, size_t, void *);
-  find(create, "cublasLtCreate"), find(layoutCreate, "cublasLtMatrixLayoutCreate"),
-      find(descCreate, "cublasLtMatmulDescCreate");
+  find(create, "cublasLtCreate"), find(destroy, "cublasLtDestroy");
+  find(layoutCreate, "cublasLtMatrixLayoutCreate"), find(layoutDestroy, "cublasLtMatrixLayoutDestroy");
+  find(descCreate, "cublasLtMatmulDescCreate"), find(descDestroy, "cublasLtMatmulDescDestroy");
   find(descSet, "cublasLtMatmulDescSetAttribute"), find(multiply, "cublasLtMatmul");
   Card card;
-  void *handle = nullptr, *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr, *narrow = nullptr;
+  void *handle = nullptr, *desc = nullptr, *whole = nullptr, *narrow = nullptr;
   ASSERT_EQ(create(&handle), 0);
   ASSERT_EQ(descCreate(&desc, 68, 0), 0);
+  ASSERT_EQ(layoutCreate(&whole, 0, 16, 16, 16), 0);
+  ASSERT_EQ(layoutCreate(&narrow, 0, 16, 16, 15), 0);
   const int32_t one = 1;
-  EXPECT_EQ(descSet(desc, 3, &one, 8), 7);    // other bytes
-  EXPECT_EQ(descSet(desc, 1000, &one, 4), 7); // no such attribute
-  layoutCreate(&a, 0, 16, 16, 16), layoutCreate(&b, 0, 16, 16, 16), layoutCreate(&d, 0, 16, 16, 16),
-      layoutCreate(&narrow, 0, 16, 16, 15);
+  EXPECT_EQ(descSet(desc, 3, &one, 8), 7);
+  EXPECT_STREQ(library().lastRefusal, "the attribute has other bytes");
+  EXPECT_EQ(descSet(desc, 1000, &one, 4), 7);
+  EXPECT_STREQ(library().lastRefusal, "no such attribute");
   const auto at = reinterpret_cast<uint64_t>(card.allocate(4096));
-  const float alpha = 1, beta = 0;
-  auto call = [&](uint64_t aAt, void *aLayout, uint64_t kind, uint64_t workspace, size_t workspaceBytes) {
+  auto call = [&](uint64_t a, void *aLayout, void *cLayout, uint64_t kind, uint64_t workspace, size_t workspaceBytes) {
     const uint64_t algorithm[8] = {kind, 0, 0, 0, 0, 0, 0, ~kind};
-    return multiply(handle, desc, &alpha, aAt, aLayout, at + 1024, b, &beta, 0, nullptr, at + 2048, d, algorithm,
-                    workspace, workspaceBytes, nullptr);
+    const float alpha = 1, beta = 0;
+    return multiply(handle, desc, &alpha, a, aLayout, at + 1024, whole, &beta, at + 2048, cLayout, at + 2048, whole,
+                    algorithm, workspace, workspaceBytes, nullptr);
   };
-  EXPECT_EQ(call(at, narrow, 14, 0, 0), 7); // less than the matrix
-  EXPECT_EQ(call(at, a, 14, 0, 0), 7);      // no layout of C
-  d = nullptr, layoutCreate(&d, 0, 16, 16, 16);
-  auto whole = [&](uint64_t aAt, uint64_t kind, uint64_t workspace, size_t workspaceBytes) {
-    const uint64_t algorithm[8] = {kind, 0, 0, 0, 0, 0, 0, ~kind};
-    return multiply(handle, desc, &alpha, aAt, a, at + 1024, b, &beta, at + 2048, d, at + 2048, d, algorithm, workspace,
-                    workspaceBytes, nullptr);
-  };
-  EXPECT_EQ(whole(at + 2, 14, 0, 0), 15);       // not at a multiple of the element
-  EXPECT_EQ(whole(at + 4, 12, 0, 0), 15);       // not aligned for this algorithm
-  EXPECT_EQ(whole(at, 13, at + 3072, 1024), 7); // the workspace is too small
-  EXPECT_EQ(whole(at, 99, 0, 0), 7);            // no such algorithm
+  EXPECT_EQ(call(at, narrow, whole, 14, 0, 0), 7);
+  EXPECT_STREQ(library().lastRefusal, "a leading dimension is less than the matrix");
+  EXPECT_EQ(call(at, whole, nullptr, 14, 0, 0), 7);
+  EXPECT_STREQ(library().lastRefusal, "a descriptor is missing");
+  EXPECT_EQ(call(at + 2, whole, whole, 14, 0, 0), 15);
+  EXPECT_STREQ(library().lastRefusal, "a matrix is not at a multiple of its element");
+  EXPECT_EQ(call(at + 4, whole, whole, 12, 0, 0), 15);
+  EXPECT_STREQ(library().lastRefusal, "the algorithm needs matrices that are aligned better");
+  EXPECT_EQ(call(at, whole, whole, 13, at + 3072, 1024), 7);
+  EXPECT_STREQ(library().lastRefusal, "the workspace is too small");
+  EXPECT_EQ(call(at, whole, whole, 99, 0, 0), 7);
+  EXPECT_STREQ(library().lastRefusal, "no such algorithm");
   EXPECT_EQ(library().products, 0u);
+  layoutDestroy(whole), layoutDestroy(narrow), descDestroy(desc), destroy(handle);
 }
 
 } // namespace
