@@ -84,7 +84,7 @@ def threads(count):
 NO_NUMBERS = {
     "compile": "what is timed makes a program and does not run it", "sizes": "the figure is a file's size",
     "sim": "virtual time: nothing is computed", "plan": "a plan is made and not run", "open": "a file is opened and not run",
-    "memory": "the figure is a size", "trace": "ops are recorded and not run",
+    "memory": "the figure is a size", "trace": "ops are recorded and not run", "null": "the driver does nothing",
 }
 SCALED = (("", "ResNet-18, 32 images of 224 x 224, statistics of the whole batch,"), (".transformer", "12 layers of 768, 8 texts of 512 tokens"))
 NETWORKS = ["lenet", "mlp3", "mlp-wide", "resnet18", "mobilenet2", "lstm", "transformer", "unet"]
@@ -232,6 +232,10 @@ ROWS = [
         {"f32": "tressel", "onednn": "libraries"}, by_arm=True, tolerance=2e-2, rounds=3, samples=1, cases=23, threads=1),
     *by_threads(Row("conv.winograd", "s", "lower", "those of them with 3x3 windows and no stride, f32, by Winograd's method, which is an option; direct is our own",
                     {"direct": "tressel", "onednn": "libraries"}, tolerance=1e-3, samples=1, cases=4)),
+    *(Row(name, "ns", "lower", "stand-in driver, in its null mode: " + what, {}, aim, rounds=3, samples=15, program="standin-bench", computes=NO_NUMBERS["null"])
+      for name, what, aim in (("gpu.issue", "host time of a launch of a kernel with three operands, of 1,000 in one stream", 400),
+                              ("gpu.graph.issue", "host time of a launch of a recorded group of 100 kernels, a CUDA graph", 3000),
+                              ("gpu.call.host", "until a call of a program of three kernels returns, operands in the card's memory", 5000))),
     Row("sim.two-devices", "ratio", "lower", "virtual time of 50 products of 4000x4000 on each of two devices over those on one; 2gpu-pcie3",
         {}, 1.005, rounds=1, samples=1, program="schedule-bench", computes=NO_NUMBERS["sim"]),
     Row("sim.two-devices.copy-back", "ratio", "lower", "the same with all results going back to pinned host memory, over a bound that no plan makes (Bounds.h)", {}, 1.02,

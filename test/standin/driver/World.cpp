@@ -268,6 +268,8 @@ bool World::looksEnded(const OperationRef &operation) {
     return true;
   // A program that polls is told "not ready" for a while, then it has to get on.
   if (!operation->self.isBefore(host)) {
+    if (polls_.size() > 10000)
+      polls_.clear(); // of operations that ended otherwise
     if (++polls_[operation->number] <= patience)
       return false;
     polls_.erase(operation->number);
