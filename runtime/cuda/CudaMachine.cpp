@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kStatusesAtOnce = 4096;
-constexpr std::chrono::microseconds kLooksFor{200}, kNap{20};
+constexpr std::chrono::microseconds kLooksFor{200}, kNap{20}, kPause{3};
 constexpr unsigned kPortable = 1, kMapped = 2;          // CU_MEMHOSTALLOC
 constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
 constexpr unsigned kNonBlocking = 1;                    // CU_STREAM
@@ -471,13 +471,15 @@ void CudaMachine::settle() {
       lastProgress = Clock::now();
       continue;
     }
-    if (settleAll()) {
-      lastProgress = Clock::now();
-      continue;
-    }
-    lock.unlock();
-    if (Clock::now() - lastProgress < kLooksFor)
-      std::this_thread::yield();
+    const bool any = settleAll();
+    lock.unlock(); // for threads that issue, which must not meet this one at each command
+    const auto looked = Clock::now();
+    if (any)
+      lastProgress = looked;
+    if (looked - lastProgress < kLooksFor)
+      do
+        std::this_thread::yield();
+      while (Clock::now() - looked < kPause);
     else
       std::this_thread::sleep_for(kNap);
     lock.lock();
