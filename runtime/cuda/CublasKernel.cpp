@@ -135,8 +135,8 @@ struct CublasKernel::Plan {
 CublasKernel::CublasKernel(const KernelDesc &desc, const json::Value &params, const json::Value &call,
                            std::shared_ptr<const GpuKernel> generated, const CublasLt &library, lt::Handle handle,
                            const Card &card, const Driver &driver)
-    : symbol_(desc.symbol), generated_(std::move(generated)), library_(library), handle_(handle), card_(card),
-      driver_(driver) {
+    : CudaKernel(Form::Library), symbol_(desc.symbol), generated_(std::move(generated)), library_(library),
+      handle_(handle), card_(card), driver_(driver) {
   auto size = [&](const json::Value &value) -> Size {
     if (value.kind() != json::Value::Kind::String)
       return value.asInt();

@@ -27,7 +27,7 @@
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
 
-class CublasKernel final : public DeviceKernel {
+class CublasKernel final : public CudaKernel {
 public:
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 

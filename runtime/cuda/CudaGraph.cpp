@@ -29,7 +29,8 @@ bool overlap(const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
 
 //--- The graph --------------------------------------------------------------------------------------------------------
 CudaGraph::CudaGraph(const Driver &driver, std::vector<Command> commands, std::span<void *const> addresses)
-    : driver_(driver), commands_(std::move(commands)), first_(commands_.size()), last_(commands_.size()) {
+    : CudaKernel(Form::Graph), driver_(driver), commands_(std::move(commands)), first_(commands_.size()),
+      last_(commands_.size()) {
   try {
     build(addresses);
   } catch (...) {
@@ -75,7 +76,7 @@ struct CudaGraph::Params {
   Params(const Command &c, std::span<void *const> addresses, int32_t *status, size_t part) {
     const DeviceCommand &command = *c.command;
     if (command.kind == DeviceCommandKind::Launch && command.desc->range.number() > 0) {
-      const auto &loaded = dynamic_cast<const GpuKernel &>(*command.kernel);
+      const auto &loaded = static_cast<const GpuKernel &>(*command.kernel);
       kind = Kind::Kernel;
       values.set(addresses, command.scalars, status);
       kernel.function = loaded.function();

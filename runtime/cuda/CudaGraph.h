@@ -23,7 +23,7 @@
 namespace tressel::runtime::cuda {
 
 /// One graph, which its stream launches like a kernel. Under the machine's lock but for its making.
-class CudaGraph final : public DeviceKernel {
+class CudaGraph final : public CudaKernel {
 public:
   struct Command {
     const DeviceCommand *command;

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kStatusesAtOnce = 4096;
-constexpr std::chrono::microseconds kLooksFor{200}, kNap{20}, kPause{3};
+constexpr std::chrono::microseconds kLooksFor{200}, kNap{20}, kPause{3}, kLongPause{50};
 constexpr unsigned kPortable = 1, kMapped = 2;          // CU_MEMHOSTALLOC
 constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
 constexpr unsigned kNonBlocking = 1;                    // CU_STREAM
@@ -466,21 +466,28 @@ void CudaMachine::settle() {
   std::unique_lock lock(mutex_);
   auto lastProgress = Clock::now();
   while (!closing_) {
-    if (std::ranges::none_of(streams_, [](const CudaStream *stream) { return stream->isBusy(); })) {
+    // It stays awake for a while when nothing runs: the next command is often about to come, and waking it takes longer
+    // than issuing that.
+    const bool isBusy = std::ranges::any_of(streams_, [](const CudaStream *stream) { return stream->isBusy(); });
+    if (!isBusy && Clock::now() - lastProgress >= kLooksFor) {
       somethingRuns_.wait(lock);
       lastProgress = Clock::now();
       continue;
     }
-    const bool any = settleAll();
+    const bool any = isBusy && settleAll();
     lock.unlock(); // for threads that issue, which must not meet this one at each command
     const auto looked = Clock::now();
     if (any)
       lastProgress = looked;
-    if (looked - lastProgress < kLooksFor)
-      do
-        std::this_thread::yield();
-      while (Clock::now() - looked < kPause);
-    else
+    if (looked - lastProgress < kLooksFor) {
+      uint64_t given = given_.load(std::memory_order_relaxed), before = given;
+      do { // as long as a thread issues one command after the other, but not for ever
+        before = given;
+        for (const auto begin = Clock::now(); Clock::now() - begin < kPause;)
+          std::this_thread::yield();
+        given = given_.load(std::memory_order_relaxed);
+      } while (given != before && Clock::now() - looked < kLongPause);
+    } else
       std::this_thread::sleep_for(kNap);
     lock.lock();
   }

@@ -94,7 +94,8 @@ private:
     const CublasKernel::Plan *plan = nullptr;
   };
   LibraryLaunch prepare(const DeviceCommand &command, const CublasKernel &kernel);
-  void launch(const DeviceCommand &command, const LibraryLaunch &library, InFlight &flight);
+  /// `kernel` is null where another kind of device loaded it.
+  void launch(const DeviceCommand &command, const CudaKernel *kernel, const LibraryLaunch &library, InFlight &flight);
   void copy(const DeviceCommand &command, InFlight &flight);
   void fill(const DeviceCommand &command);
   void dropHeld();
@@ -202,7 +203,10 @@ public:
   void wakeIssuer();
   /// On return the issuing thread looks at no events that streams waited for before.
   void quiesceIssuer(std::unique_lock<std::mutex> &lock);
-  void wakeSettler() { somethingRuns_.notify_one(); }
+  void wakeSettler() {
+    given_.fetch_add(1, std::memory_order_relaxed);
+    somethingRuns_.notify_one();
+  }
 
 private:
   void issueHeld();
@@ -216,6 +220,7 @@ private:
   std::mutex calls_;
   std::vector<CudaStream *> streams_;
   std::condition_variable somethingRuns_;
+  std::atomic<uint64_t> given_{0}; ///< commands to streams
   bool closing_ = false;
   Semaphore wake_; ///< how often the issuing thread was woken
   uint64_t wakes_ = 0, wakesSeen_ = 0;

@@ -136,16 +136,16 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
       // else nothing of it was issued: it fails when its turn comes, and this with it
     }
     LibraryLaunch library;
-    if (const auto *kernel =
-            c.kind == DeviceCommandKind::Launch ? dynamic_cast<const CublasKernel *>(c.kernel) : nullptr)
-      library = prepare(c, *kernel); // what it measures is no part of the launch
+    const auto *kernel = c.kind == DeviceCommandKind::Launch ? dynamic_cast<const CudaKernel *>(c.kernel) : nullptr;
+    if (kernel && kernel->form == CudaKernel::Form::Library)
+      library = prepare(c, static_cast<const CublasKernel &>(*kernel)); // what it measures is no part of the launch
     if (machine_.keepsStamps()) {
       flight.begin = device_.takeEvent();
       check(driver.cuEventRecord(flight.begin, handle_), "cuEventRecord");
     }
     switch (c.kind) {
     case DeviceCommandKind::Launch:
-      launch(c, library, flight);
+      launch(c, kernel, library, flight);
       break;
     case DeviceCommandKind::Copy:
       copy(c, flight);
@@ -193,26 +193,31 @@ CudaStream::LibraryLaunch CudaStream::prepare(const DeviceCommand &c, const Cubl
   return library;
 }
 
-void CudaStream::launch(const DeviceCommand &c, const LibraryLaunch &library, InFlight &flight) {
+void CudaStream::launch(const DeviceCommand &c, const CudaKernel *loaded, const LibraryLaunch &library,
+                        InFlight &flight) {
   const Driver &driver = machine_.driver();
-  if (const auto *graph = dynamic_cast<const CudaGraph *>(c.kernel)) {
-    flight.graph = graph;
-    if (const Result result = graph->launch(handle_); result != kSuccess)
+  if (!loaded) {
+    flight.failure = std::make_shared<DeviceFailure>(
+        FailureKind::Unsupported, concat("kernel '", c.desc->symbol, "' was not loaded for ", device_.caps().name),
+        device_.caps().device, c.tag);
+    return;
+  }
+  if (loaded->form == CudaKernel::Form::Graph) {
+    flight.graph = static_cast<const CudaGraph *>(loaded);
+    if (const Result result = flight.graph->launch(handle_); result != kSuccess)
       throw Error(concat("the launch of a graph failed: ", driver.describe(result)));
     return;
   }
-  const KernelDesc &desc = *c.desc;
-  const auto *kernel = dynamic_cast<const GpuKernel *>(c.kernel);
-  if (const auto *product = dynamic_cast<const CublasKernel *>(c.kernel)) {
+  const GpuKernel *kernel = nullptr;
+  if (loaded->form == CudaKernel::Form::Library) {
+    const auto *product = static_cast<const CublasKernel *>(loaded);
     if (library.plan && product->run(*library.plan, library.call))
       return;
     kernel = &product->generated();
+  } else {
+    kernel = static_cast<const GpuKernel *>(loaded);
   }
-  if (!kernel) {
-    flight.failure = std::make_shared<DeviceFailure>(
-        FailureKind::Unsupported, concat("kernel '", desc.symbol, "' was not loaded for ", device_.caps().name), device_.caps().device, c.tag);
-    return;
-  }
+  const KernelDesc &desc = *c.desc;
   if (desc.range.number() <= 0)
     return;
   const Function function = kernel->function();

@@ -74,7 +74,8 @@ GpuModule::~GpuModule() {
     driver_.cuModuleUnload(module_);
 }
 
-GpuKernel::GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module) : module_(std::move(module)), symbol_(desc.symbol) {
+GpuKernel::GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module)
+    : CudaKernel(Form::Generated), module_(std::move(module)), symbol_(desc.symbol) {
   const json::Value params = json::parse(desc.params);
   const json::Value *found = params.find("threads");
   const int64_t threads = found && found->kind() == json::Value::Kind::Int ? found->asInt() : 0;

@@ -34,7 +34,17 @@ private:
   Module module_ = nullptr;
 };
 
-class GpuKernel final : public DeviceKernel {
+/// What streams of cards launch.
+class CudaKernel : public DeviceKernel {
+public:
+  enum class Form : uint8_t { Generated, Library, Graph }; ///< GpuKernel, CublasKernel, CudaGraph
+  const Form form;
+
+protected:
+  explicit CudaKernel(Form form) : form(form) {}
+};
+
+class GpuKernel final : public CudaKernel {
 public:
   /// Throws InputError for a description that is none of a GPU's kernel.
   GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module);
