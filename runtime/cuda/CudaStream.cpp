@@ -378,6 +378,7 @@ DeviceFailureRef CudaStream::failureOf(const InFlight &flight, Result result) co
 bool CudaStream::settle() {
   const Driver &driver = machine_.driver();
   bool any = false;
+  uint64_t reached = 0; // signalled once for all that have ended
   while (!inFlight_.empty()) {
     InFlight &flight = inFlight_.front();
     Result result = kSuccess;
@@ -395,20 +396,22 @@ bool CudaStream::settle() {
       machine_.mover().begin(flight.staged);
     if (flight.staged && flight.staged->isBegun && !flight.staged->isDone.load(std::memory_order_acquire))
       break;
-    DeviceFailureRef failure = progress_.failure();
+    DeviceFailureRef failure = isDoomed_ ? progress_.failure() : nullptr;
     if (!failure)
       failure = flight.failure ? flight.failure : failureOf(flight, result);
     if (failure) {
       isDoomed_ = true;
       if (flight.signal.semaphore)
         flight.signal.semaphore->fail(failure);
+      if (reached)
+        progress_.signal(std::exchange(reached, 0));
       progress_.fail(failure);
     } else {
       if (flight.begin && flight.end && driver.cuCtxSetCurrent(device_.card().context) == kSuccess) // times need it, queries do not
         device_.stamps().add({flight.tag, {&progress_, flight.number}, device_.psOf(flight.begin), device_.psOf(flight.end)});
       if (flight.signal.semaphore)
         flight.signal.semaphore->signal(flight.signal.value);
-      progress_.signal(flight.number);
+      reached = flight.number;
     }
     if (flight.begin)
       device_.giveEvent(flight.begin);
@@ -423,6 +426,8 @@ bool CudaStream::settle() {
     inFlight_.pop_front();
     any = true;
   }
+  if (reached)
+    progress_.signal(reached);
   return any;
 }
 

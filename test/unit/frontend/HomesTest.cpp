@@ -1,4 +1,5 @@
-// Tensors, Variables and modules that live on the accelerators of simulated machines, between calls and in them.
+// Tensors, Variables and modules that live on the accelerators of simulated machines, between calls and in them. With TRESSEL_TEST_ON=cuda on two cards, or on the stand-in
+// for them (test/standin): what asks the simulation is left out.
 #include "frontend/tensor/Machine.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Package.h"
@@ -6,16 +7,23 @@
 
 #include <tressel/tressel.h>
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <string_view>
 
 using namespace tressel;
 
 namespace {
 
+bool onCards() {
+  const char *on = std::getenv("TRESSEL_TEST_ON");
+  return on && std::string_view(on) == "cuda";
+}
+
 class Homes : public ::testing::Test {
 protected:
-  Homes() { use_machine("sim:2gpu-pcie3"); }
+  Homes() { use_machine(onCards() ? "cuda" : "sim:2gpu-pcie3"); }
   ~Homes() override { use_machine("cpu"); }
 };
 
