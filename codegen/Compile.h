@@ -64,7 +64,7 @@ struct CompileOptions {
   std::vector<std::string> gpus;
   /// Run these kernels on the CPU (codegen/cuda/emulate/Emulate.h), on simulated accelerators, instead of making code for a GPU.
   bool emulateGpu = false;
-  bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too. What they win is described in a package; nothing calls them yet
+  bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too
   bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler
   /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
   /// `deterministic`: the same program then has the same plan whatever was measured.

@@ -259,7 +259,9 @@ void *CudaDevice::allocateOnCard(int64_t bytes) {
   const Driver &driver = machine_.driver();
   freeUnused();
   Address memory = 0;
-  const auto wanted = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  // Up to the next 64 bytes the memory is the buffer's, as buffers begin there: the back end makes one load of 16 aligned bytes of loads that need fewer.
+  constexpr int64_t kGranule = 64;
+  const auto wanted = static_cast<size_t>((std::max<int64_t>(bytes, 1) + kGranule - 1) / kGranule * kGranule);
   Result result = takeMemory(wanted, memory);
   if (result == kOutOfMemory && pool_ && driver.cuStreamSynchronize(memoryStream_) == kSuccess && driver.cuMemPoolTrimTo(pool_, 0) == kSuccess)
     result = takeMemory(wanted, memory); // pieces that were free did not fit

@@ -13,7 +13,8 @@ std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
   auto isNode = [&](const Command &c) {
     if (s.streams[c.stream].device.kind != DeviceKind::Gpu)
       return false;
-    return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && isForGpu(s.kernels[c.kernel].target));
+    // Calls of libraries are issued between graphs.
+    return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && s.kernels[c.kernel].target == KernelTarget::Gpu);
   };
   const auto count = static_cast<uint32_t>(p.commands.size());
   constexpr uint32_t kNone = UINT32_MAX;

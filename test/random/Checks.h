@@ -52,7 +52,7 @@ struct GpuCoverage {
   std::string str() const;
 };
 /// Compiles for a machine with one GPU, whose kernels are emulated, and runs the program there with all checks of
-/// simulated machines.
-Check runsOnGpu(GpuCoverage *coverage = nullptr);
+/// simulated machines; or on this computer's first card, three times.
+Check runsOnGpu(GpuCoverage *coverage = nullptr, bool onCard = false);
 
 } // namespace tressel::test

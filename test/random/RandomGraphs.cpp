@@ -165,9 +165,10 @@ int main(int argc, char **argv) {
                       : checkOption == "parts"   ? test::runsInParts(&mutations)
                       : checkOption == "ranks"   ? test::runsAsRanks(&ranks)
                       : checkOption == "gpu"     ? test::runsOnGpu(&gpu)
+                      : checkOption == "card"    ? test::runsOnGpu(&gpu, true)
                                                  : test::Check();
   if (!usual) {
-    llvm::errs() << "random-graphs: --check is compile, devices, parts, ranks, gpu or simplify\n";
+    llvm::errs() << "random-graphs: --check is compile, devices, parts, ranks, gpu, card or simplify\n";
     return 2;
   }
   if (options.fill && (!sumOption || options.inject)) {

@@ -308,6 +308,12 @@ Modifiers Lowerer::modifiers(std::string_view allowed, size_t from) const {
 Type Lowerer::typeOf(const Modifiers &modifiers) const {
   if (modifiers.types.size() != 1)
     unknown();
+  // f32 can flush, f16 too; of bf16 only an exponential.
+  const Type &only = modifiers.types[0];
+  if (modifiers.flushes && nameOf(only) != "f32" && only.bits != 16 && !only.isPacked)
+    unknown();
+  if (modifiers.flushes && nameOf(only).starts_with("bf16") && parts_[0] != "ex2")
+    unknown();
   return modifiers.types[0];
 }
 

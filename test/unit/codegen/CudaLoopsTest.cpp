@@ -429,6 +429,27 @@ TEST(CudaLoops, InstructionsOfF32FlushSubnormalNumbers) {
   EXPECT_EQ(full.run({&y})[0].as<double>()[3], 2e-310);
 }
 
+TEST(CudaLoops, HalvesAreNotFlushedWithF32) {
+  // Whether a number that was rounded to 16 bits is 0: the comparison is of 16 bits. Assemblers refuse to flush one of bf16, and f16 would lose numbers.
+  for (const DType type : {DType::f16, DType::bf16}) {
+    Graph g;
+    const int x = g.input({f32, {64}});
+    Body b;
+    const int rounded = b.op(ScalarOp::Cast, type, b.op(ScalarOp::Mul, f32, b.operand(0, f32), b.number(0.5)));
+    g.results = {g.elementwise(b.result(b.op(ScalarOp::Cast, DType::boolean, rounded)), {x}, {DType::boolean, {64}})};
+    const GpuKernel kernel(g);
+    EXPECT_EQ(kernel.ptx().find(type == DType::f16 ? ".ftz.f16" : ".ftz.bf16"), std::string::npos) << kernel.ptx();
+    if (type != DType::f16)
+      continue;
+    Data values({f32, {64}});
+    for (int i = 0; i < 64; ++i)
+      values.as<float>()[i] = i % 2 ? 0x1p-20f : 0; // half of it is a subnormal number of f16
+    const auto out = kernel.run({&values});
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(Data(out[0]).as<uint8_t>()[i], i % 2) << i;
+  }
+}
+
 Graph transpose(Size n, Size m, DType type) {
   Graph g;
   LoopForm f;

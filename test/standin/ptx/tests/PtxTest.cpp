@@ -103,6 +103,18 @@ TEST(PtxText, NoTruncationCrashes) {
   }
 }
 
+TEST(PtxText, FlushesWhatTheInstructionSetFlushes) {
+  auto setp = [](const std::string &type) {
+    const std::string body = ".reg .b16 %h<3>; .reg .f32 %f<3>; .reg .f64 %d<3>; .reg .pred %q; setp.neu.ftz." + type + " %q, " +
+                             (type == "f32" ? "%f1, %f2" : type == "f64" ? "%d1, %d2" : "%h1, %h2") + "; ret;";
+    return parseError(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { " + body + " }\n");
+  };
+  EXPECT_EQ(setp("f32"), "");
+  EXPECT_EQ(setp("f16"), "");
+  EXPECT_NE(setp("bf16").find("setp.neu.ftz.bf16"), std::string::npos) << setp("bf16");
+  EXPECT_NE(setp("f64").find("setp.neu.ftz.f64"), std::string::npos);
+}
+
 // ---- Threads
 
 TEST(PtxThreads, LanesPartAndMeet) {
