@@ -1,6 +1,8 @@
 #include "frontend/io/AtLine.h"
-#include "frontend/tensor/Make.h"
 #include "frontend/io/DlpackAbi.h"
+#include "frontend/tensor/Machine.h"
+#include "frontend/tensor/Make.h"
+#include "tressel/runtime/DeviceStorage.h"
 
 #include <tressel/interchange.h>
 #include <tressel/machine.h>
@@ -68,8 +70,10 @@ struct Shared {
 Shared check(const DLTensor &t) {
   auto fail = [](const std::string &why) { throw InputError("a DLPack tensor " + why); };
   const int32_t device = t.device.device_type;
-  if (device != io::kDlpackCpu && device != io::kDlpackCudaHost && device != io::kDlpackRocmHost)
-    fail("lies on a device of kind " + std::to_string(device) + ", not on the host: copy it there first");
+  if (device != io::kDlpackCpu && device != io::kDlpackCudaHost && device != io::kDlpackRocmHost &&
+      device != io::kDlpackCuda)
+    fail("lies on a device of kind " + std::to_string(device) +
+         ", neither on the host nor on an NVIDIA card: copy it to the host first");
   const std::optional<DType> dtype = dtypeOf(t.dtype);
   if (!dtype)
     fail("has elements that are not supported: code " + std::to_string(t.dtype.code) + ", " +
@@ -103,6 +107,37 @@ Shared check(const DLTensor &t) {
   return shared;
 }
 
+/// The accelerator of the machine that is this card.
+runtime::Device &cardOf(const std::shared_ptr<runtime::Machine> &machine, int32_t ordinal) {
+  if (machine)
+    for (const auto &device : machine->devices())
+      if (device->caps().ordinal == ordinal)
+        return *device;
+  throw InputError("a DLPack tensor lies on card " + std::to_string(ordinal) + ", which machine '" +
+                   (machine ? machine->name() : "cpu") +
+                   "' has not: call use_machine(\"cuda\"), or copy the tensor to the host first");
+}
+
+/// Shares memory of a card, or copies it where it does not begin as kernels expect.
+Tensor importFromCard(const Shared &shared, int32_t ordinal, runtime::Storage::Deleter release, void *managed,
+                      SourceLoc where) {
+  constexpr uintptr_t kAlign = 64;
+  const auto machine = detail::currentMachine();
+  const runtime::DeviceRef device = cardOf(machine, ordinal).caps().device;
+  if (!shared.dense)
+    throw InputError("a DLPack tensor on a card is not row-major and dense: make it so there first");
+  const auto memory = runtime::DeviceMemory::of(machine);
+  auto *data = const_cast<std::byte *>(shared.data);
+  const int64_t bytes = shared.type.bytes();
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(data) % kAlign == 0)
+    return detail::makeTensor(shared.type, memory->adopt(data, bytes, device, release, managed), where);
+  const runtime::StorageRef copy = memory->allocate(bytes, device);
+  if (bytes > 0)
+    memory->copy(copy->data(), device, data, device, bytes);
+  release(nullptr, managed);
+  return detail::makeTensor(shared.type, copy, where);
+}
+
 template <typename Managed> Tensor import(Managed *managed, const std::source_location &where) {
   if (detail::tracing())
     detail::fail<TraceError>("another library's tensor cannot be taken in a trace", detail::toLoc(where), "from_dlpack",
@@ -120,6 +155,8 @@ template <typename Managed> Tensor import(Managed *managed, const std::source_lo
       if (m->deleter)
         m->deleter(m);
     };
+    if (managed->dl_tensor.device.device_type == io::kDlpackCuda)
+      return importFromCard(shared, managed->dl_tensor.device.device_id, release, managed, detail::toLoc(where));
     if (shared.dense)
       return detail::makeTensor(
           shared.type,
@@ -131,7 +168,7 @@ template <typename Managed> Tensor import(Managed *managed, const std::source_lo
   });
 }
 
-/// What stands behind an exported tensor.
+/// An exported tensor, and what its struct points to.
 template <typename Managed> struct Export {
   Managed managed{};
   Tensor tensor;
@@ -140,10 +177,25 @@ template <typename Managed> struct Export {
 
 template <typename Managed>
 Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::source_location &where) {
-  tensor = tensor.to(cpu(), where);
-  tensor.data(where); // waits
-  if (options.copy)
+  const auto machine = detail::machineOf(*tensor.impl());
+  const int ordinal = machine ? machine->at(detail::deviceOfHome(tensor.impl()->home)).caps().ordinal : -1;
+  const bool isOnCard = ordinal >= 0;
+  if (!isOnCard) // what no other library knows comes to the host
+    tensor = tensor.to(cpu(), where);
+  if (isOnCard)
+    tensor.wait(where);
+  else
+    tensor.data(where); // waits
+  if (options.copy && isOnCard) {
+    const runtime::DeviceRef device = detail::deviceOfHome(tensor.impl()->home);
+    const auto memory = runtime::DeviceMemory::of(machine);
+    const runtime::StorageRef copy = memory->allocate(tensor.type().bytes(), device);
+    if (tensor.type().bytes() > 0)
+      memory->copy(copy->data(), device, tensor.impl()->storage->data(), device, tensor.type().bytes());
+    tensor = detail::makeTensor(tensor.type(), copy, detail::toLoc(where));
+  } else if (options.copy) {
     tensor = detail::fromBytes(tensor.data(where), tensor.type(), where);
+  }
   auto e = std::make_unique<Export<Managed>>();
   const int rank = tensor.rank();
   int64_t stride = 1;
@@ -154,7 +206,7 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
   }
   Managed &m = e->managed;
   m.dl_tensor = {.data = tensor.impl()->storage->data(),
-                 .device = {io::kDlpackCpu, 0},
+                 .device = isOnCard ? DLDevice{io::kDlpackCuda, ordinal} : DLDevice{io::kDlpackCpu, 0},
                  .ndim = rank,
                  .dtype = dlpackType(tensor.dtype()),
                  .shape = e->shape.data(),

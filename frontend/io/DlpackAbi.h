@@ -48,6 +48,7 @@ inline constexpr uint32_t kDlpackMajor = 1, kDlpackMinor = 0;
 inline constexpr uint64_t kDlpackReadOnly = 1, kDlpackIsCopied = 2;
 /// Memory that the host reads: its own, and what other devices pinned.
 inline constexpr int32_t kDlpackCpu = 1, kDlpackCudaHost = 3, kDlpackRocmHost = 11;
+inline constexpr int32_t kDlpackCuda = 2; ///< device_id is the card, as the driver counts
 enum DlpackCode : uint8_t { kDlpackInt = 0, kDlpackUInt = 1, kDlpackFloat = 2, kDlpackBfloat = 4, kDlpackBool = 6 };
 
 static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80);

@@ -185,7 +185,12 @@ MachineModel modelWithoutFigures(const std::vector<Card> &cards) {
 
 //--- Devices ----------------------------------------------------------------------------------------------------------
 CudaDevice::CudaDevice(CudaMachine &machine, const Card &card, DeviceRef device) : machine_(machine), card_(card) {
-  caps_ = {.name = nameOf(device), .device = device, .implementation = "cuda", .memoryBytes = card.memoryBytes, .runsGpuCode = true};
+  caps_ = {.name = nameOf(device),
+           .device = device,
+           .implementation = "cuda",
+           .memoryBytes = card.memoryBytes,
+           .ordinal = card.ordinal,
+           .runsGpuCode = true};
   makePool();
 }
 

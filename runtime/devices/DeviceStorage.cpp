@@ -35,14 +35,21 @@ struct DeviceMemory::Block {
   Device *device = nullptr; ///< null once the bytes are lost; guarded by the memory's mutex, as `onHost` is
   Storage *storage = nullptr;
   StorageRef onHost;
+  Storage::Deleter deleter = nullptr; ///< of a caller's memory; null: the bytes are the device's
+  void *user = nullptr;
 
   static void release(void *data, void *user) {
     const std::unique_ptr<Block> block(static_cast<Block *>(user));
     const std::shared_ptr<DeviceMemory> memory = block->memory; // outlives the lock
-    std::lock_guard lock(memory->mutex_);
+    std::unique_lock lock(memory->mutex_);
     memory->storages_.erase(block->storage);
-    if (block->device)
-      block->device->release(data);
+    if (!block->deleter) {
+      if (block->device)
+        block->device->release(data);
+      return;
+    }
+    lock.unlock(); // it may let go another storage
+    block->deleter(data, block->user);
   }
 };
 
@@ -67,17 +74,24 @@ DeviceMemory::~DeviceMemory() = default;
 
 StorageRef DeviceMemory::allocate(int64_t bytes, DeviceRef ref) {
   Device &device = machine_->at(ref);
-  auto block = std::make_unique<Block>(Block{shared_from_this(), &device, nullptr, {}});
   void *data = device.allocate(bytes, homeOn(ref).memory);
-  StorageRef storage;
   try {
-    storage = Storage::adopt(data, bytes, &Block::release, block.get());
+    return keep(data, bytes, ref, nullptr, nullptr);
   } catch (...) {
     device.release(data);
     throw;
   }
-  // Not the caller's memory: the engine may update it in place, and lets it go on any thread.
-  storage->adopted_ = false;
+}
+
+StorageRef DeviceMemory::adopt(void *data, int64_t bytes, DeviceRef ref, Storage::Deleter deleter, void *user) {
+  return keep(data, bytes, ref, deleter, user);
+}
+
+StorageRef DeviceMemory::keep(void *data, int64_t bytes, DeviceRef ref, Storage::Deleter deleter, void *user) {
+  auto block = std::make_unique<Block>(Block{shared_from_this(), &machine_->at(ref), nullptr, {}, deleter, user});
+  const StorageRef storage = Storage::adopt(data, bytes, &Block::release, block.get());
+  // But for a caller's the engine may update it in place. It lets it go on any thread.
+  storage->adopted_ = deleter != nullptr;
   storage->device_ = ref;
   block.release()->storage = storage.get();
   std::lock_guard lock(mutex_);

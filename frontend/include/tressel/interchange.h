@@ -25,11 +25,13 @@ struct DLManagedTensorVersioned;
 
 namespace tressel {
 
-/// Shares the memory of another library's tensor on the host, and calls its deleter when no tensor uses it any more; or
-/// copies it and calls the deleter at once, when it is not row-major and dense, or not aligned to its elements. It may
-/// be marked read-only. Throws InputError for element types that Tressel has not, vectors of lanes, other devices, more
-/// than kMaxRank dimensions, and versions other than 1; then it still belongs to the caller. Null is an InputError, and
-/// TraceError is thrown in a trace.
+/// Shares the memory of another library's tensor on the host or on an NVIDIA card of the current machine, and calls its
+/// deleter when no tensor uses it any more; or copies it and calls the deleter at once, when it is not row-major and
+/// dense, or not aligned to its elements. It may be marked read-only. On a card its elements must be there: wait for
+/// the stream that writes them first. What does not begin at a multiple of 64 bytes there is copied, what is not
+/// row-major and dense is an InputError. Throws InputError for element types that Tressel has not, vectors of lanes,
+/// other devices, more than kMaxRank dimensions, and versions other than 1; then it still belongs to the caller. Null
+/// is an InputError, and TraceError is thrown in a trace.
 Tensor from_dlpack(DLManagedTensor *shared, std::source_location where = std::source_location::current());
 Tensor from_dlpack(DLManagedTensorVersioned *shared, std::source_location where = std::source_location::current());
 
@@ -37,7 +39,8 @@ struct DlpackOptions {
   bool copy = false; ///< a copy of its own, which may be written
 };
 /// The tensor for another library, row-major, which calls the deleter when it is done; the elements live until then.
-/// Marked read-only unless it is a copy. Waits for the elements.
+/// Marked read-only unless it is a copy. Waits for the elements. A tensor on an NVIDIA card is handed over there; one
+/// on a simulated accelerator is copied to the host.
 DLManagedTensorVersioned *to_dlpack(const Tensor &tensor, const DlpackOptions &options = {},
                                     std::source_location where = std::source_location::current());
 /// The same in the form before 1.0, for libraries that know no other. It has no mark for read-only.

@@ -1,10 +1,12 @@
 // Tensors, Variables and modules that live on the accelerators of simulated machines, between calls and in them. With TRESSEL_TEST_ON=cuda on two cards, or on the stand-in
 // for them (test/standin): what asks the simulation is left out.
+#include "frontend/io/DlpackAbi.h"
 #include "frontend/tensor/Machine.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Package.h"
 #include "tressel/runtime/Simulated.h"
 
+#include <tressel/interchange.h>
 #include <tressel/tressel.h>
 
 #include <cstdlib>
@@ -51,6 +53,55 @@ int64_t bytesMoved() {
     if (c.kind == runtime::DeviceCommandKind::Copy && c.from.device != c.to.device)
       bytes += c.bytes;
   return bytes;
+}
+
+//--- Other libraries
+//----------------------------------------------------------------------------------------------------
+
+TEST_F(Homes, TensorsOnCardsGoToOtherLibrariesAndBack) {
+  if (!onCards())
+    GTEST_SKIP() << "of cards";
+  const Tensor x = ramp(8, 8), there = x.to(gpu(1)) + 1.0;
+  DLManagedTensorVersioned *shared = to_dlpack(there);
+  EXPECT_EQ(shared->dl_tensor.device.device_type, 2);
+  EXPECT_EQ(shared->dl_tensor.device.device_id, 1);
+  EXPECT_EQ(shared->flags, 1u); // read-only
+  void *const data = shared->dl_tensor.data;
+  {
+    const Tensor back = from_dlpack(shared);
+    EXPECT_EQ(back.device(), gpu(1));
+    EXPECT_EQ((back * 2.0).to_vector<float>(), ((x + 1.0) * 2.0).to_vector<float>());
+    DLManagedTensorVersioned *again = to_dlpack(back);
+    EXPECT_EQ(again->dl_tensor.data, data); // the same memory
+    again->deleter(again);
+    DLManagedTensorVersioned *copy = to_dlpack(back, {.copy = true});
+    EXPECT_NE(copy->dl_tensor.data, data);
+    EXPECT_EQ(from_dlpack(copy).to_vector<float>(), back.to_vector<float>());
+  }
+  // A part that begins at no multiple of 64 bytes is copied; a Variable that takes a foreign value does not write to
+  // it.
+  shared = to_dlpack(there);
+  shared->dl_tensor.byte_offset = 4;
+  shared->dl_tensor.ndim = 1;
+  shared->dl_tensor.shape[0] = 7, shared->dl_tensor.strides[0] = 1;
+  const Floats values = there.to_vector<float>();
+  EXPECT_EQ(from_dlpack(shared).to_vector<float>(), Floats(values.begin() + 1, values.begin() + 8));
+  Variable v(from_dlpack(to_dlpack(there)));
+  auto add = jit([&](Tensor t) { v.assign(v.value() + t); });
+  add(there);
+  EXPECT_EQ(there.to_vector<float>(), values);
+  // What this machine has not, and what is not dense.
+  int deleted = 0;
+  int64_t shape[] = {4, 2}, strides[] = {4, 1};
+  DLManagedTensor foreign{{data, {2, 7}, 2, {2, 32, 1}, shape, nullptr, 0}, &deleted, [](DLManagedTensor *self) {
+                            ++*static_cast<int *>(self->manager_ctx);
+                          }};
+  EXPECT_NE(messageOf<InputError>([&] { from_dlpack(&foreign); }).find("lies on card 7, which machine 'cuda' has not"),
+            std::string::npos);
+  foreign.dl_tensor.device.device_id = 1;
+  foreign.dl_tensor.strides = strides;
+  EXPECT_NE(messageOf<InputError>([&] { from_dlpack(&foreign); }).find("not row-major and dense"), std::string::npos);
+  EXPECT_EQ(deleted, 0); // it is still the caller's
 }
 
 //--- Tensors ----------------------------------------------------------------------------------------------------------

@@ -206,6 +206,7 @@ struct DeviceCaps {
   int64_t memoryBytes = 0;    ///< 0: not known
   bool computes = true;       ///< false: commands do nothing, memory has no contents
   bool isVirtualTime = false; ///< now() and stamps are of a simulated clock
+  int ordinal = -1;           ///< of a card, as its driver counts; -1: no card
   bool runsGpuCode = false;   ///< loads code for GPUs (GpuCode.h); others call functions of this process
   bool checksMemory = false;  ///< addresses outside the memory they are said to be in are failures
 };

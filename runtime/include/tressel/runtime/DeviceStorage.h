@@ -34,6 +34,9 @@ public:
 
   /// Contents undefined. Throws OutOfMemory, which names the device, and InputError where the machine has no such device.
   StorageRef allocate(int64_t bytes, DeviceRef device);
+  /// Takes the caller's memory, which is the device's, begins at a multiple of 64 bytes and has its contents. `deleter`
+  /// runs once, in any thread, when no reference and no command needs it any more.
+  StorageRef adopt(void *data, int64_t bytes, DeviceRef device, Storage::Deleter deleter, void *user);
   /// With these contents; the device may be the host.
   StorageRef copyOf(std::span<const std::byte> bytes, DeviceRef device);
   /// Returns when the bytes are there; between two accelerators without a route, by way of the host. Nothing else may write
@@ -55,6 +58,7 @@ public:
 private:
   explicit DeviceMemory(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
   struct Block;
+  StorageRef keep(void *data, int64_t bytes, DeviceRef device, Storage::Deleter deleter, void *user);
   void copyDirectly(void *to, const Home &toHome, const void *from, const Home &fromHome, int64_t bytes);
 
   const std::shared_ptr<Machine> machine_; // outlives the streams
