@@ -447,6 +447,15 @@ Event CudaMachine::staging(const Region &region) const {
   return {};
 }
 
+CudaMachine::AtWork CudaMachine::kernelAtWork(const Card &card) const {
+  for (const CudaStream *stream : streams_)
+    if (&stream->device_.card() == &card)
+      for (const CudaStream::InFlight &flight : stream->inFlight_)
+        if (flight.kernel)
+          return {flight.kernel, flight.tag};
+  return {};
+}
+
 void CudaMachine::add(CudaStream &stream) {
   streams_.push_back(&stream);
   if (!settler_.joinable())

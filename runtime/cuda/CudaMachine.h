@@ -196,6 +196,12 @@ public:
     return stream && &stream->machine_ == this ? stream : nullptr;
   }
   Event staging(const Region &region) const;
+  struct AtWork {
+    const KernelDesc *kernel = nullptr;
+    uint64_t tag = 0;
+  };
+  /// A kernel of the card that was not seen to end, the first of its stream; none if there is none.
+  AtWork kernelAtWork(const Card &card) const;
   void add(CudaStream &stream);
   void remove(CudaStream &stream);
   bool settleAll();

@@ -357,9 +357,19 @@ bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
 //--- Ending -----------------------------------------------------------------------------------------------------------
 DeviceFailureRef CudaStream::failureOf(const InFlight &flight, Result result) const {
   const DeviceRef device = device_.caps().device;
-  if (result != kSuccess)
-    return std::make_shared<DeviceFailure>(isSticky(result) ? FailureKind::DeviceLost : FailureKind::Launch,
-                                           concat(device_.caps().name, " has stopped: ", machine_.driver().describe(result)), device, flight.tag);
+  if (result != kSuccess) {
+    // The driver does not say which of the kernels at work it was: the first one that was not seen to end takes the
+    // blame, rather than the copy that noticed.
+    CudaMachine::AtWork suspect{flight.kernel, flight.tag};
+    if (isSticky(result) && !flight.kernel)
+      if (const CudaMachine::AtWork other = machine_.kernelAtWork(device_.card()); other.kernel)
+        suspect = other;
+    return std::make_shared<DeviceFailure>(
+        isSticky(result) ? FailureKind::DeviceLost : FailureKind::Launch,
+        concat(device_.caps().name, " has stopped: ", machine_.driver().describe(result),
+               suspect.kernel ? concat(", with kernel '", suspect.kernel->symbol, "' at work") : ""),
+        device, suspect.tag);
+  }
   for (const Event &wait : flight.waits)
     if (wait.state() == Semaphore::State::Failed)
       return wait.semaphore->failure();
