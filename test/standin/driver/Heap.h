@@ -1,6 +1,6 @@
 // Memory as the cards see it: that of cards, at addresses which the host cannot touch, and the host's memory that was allocated pinned or registered.
 //
-// What nobody wrote is poison, and so is what was freed: 0xFF bytes are a NaN in every floating-point type and a large negative integer. An address that
+// Memory that was not written is poison, and so is what was freed: 0xFF bytes are a NaN in every floating-point type and a large negative integer. An address that
 // was freed is the first to be given out again, so what still uses it meets another tensor.
 #pragma once
 

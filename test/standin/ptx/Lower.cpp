@@ -50,7 +50,7 @@ void Lowerer::unknown() const { fail("'" + std::string(statement_->mnemonic) + "
 void Lowerer::run() {
   layOut();
   lowerBody(function_, -1);
-  // Whoever reaches the end of the body returns.
+  // A thread that reaches the end of the body returns.
   emitKind(Kind::Exit, {}, {});
   for (int &place : places_)
     if (place < 0)

@@ -332,7 +332,7 @@ Turn Executor::run(Warp &warp) {
         watch(warp);
       }
       if (special & kBlockStart) {
-        // Others are about: whoever is lowest goes on.
+        // There are others: the lanes with the lowest place go on.
         insists -= insists != 0;
         bool isLowest = true, hasMet = false;
         for (const Group &group : warp.groups) {
