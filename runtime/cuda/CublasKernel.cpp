@@ -1,38 +1,17 @@
 #include "CublasKernel.h"
 
-#include "CublasChoices.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
-#include "tressel/runtime/Notes.h"
 
 #include <algorithm>
-#include <bit>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 namespace tressel::runtime::cuda {
 namespace {
 
-constexpr const char *kName = "cublaslt"; // codegen/cuda/Library.h
-constexpr unsigned kMostAlignment = 256;  // more helps no algorithm
-constexpr int kMostCandidates = 8;        // that are measured
-constexpr int kRepetitions = 3;           // of each
-constexpr size_t kMostPlans = 512;        // of one kernel: sizes that differ from launch to launch
 constexpr int64_t kMostStride = int64_t(1) << 40;
-
-void note(std::string_view what) {
-  const std::string text = concat("tressel: note: ", what, "\n");
-  if (isFirstNote(text))
-    std::fputs(text.c_str(), stderr);
-}
-
-uint16_t alignmentOf(const void *address) {
-  const int zeros = std::countr_zero(reinterpret_cast<uintptr_t>(address) | kMostAlignment);
-  return static_cast<uint16_t>(1u << zeros);
-}
 
 std::optional<lt::DataType> dataType(DType type) {
   switch (type) {
@@ -61,59 +40,30 @@ std::optional<Stored> stored(int64_t rows, int64_t rowStride, int64_t columns, i
   return std::nullopt;
 }
 
-bool overlap(const Region &a, const Region &b) {
-  const auto x = reinterpret_cast<uintptr_t>(a.address), y = reinterpret_cast<uintptr_t>(b.address);
-  return x < y + static_cast<uintptr_t>(b.bytes) && y < x + static_cast<uintptr_t>(a.bytes);
+std::string spell(const lt::Algorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm.data) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(word));
+    text += digits;
+  }
+  return text;
 }
 
-enum class Tuning : uint8_t { Off, Kept, On };
-/// Whether algorithms are measured. Else choices that were kept still count, unless that is off.
-Tuning tuning(bool measures) {
-  const char *wanted = std::getenv("TRESSEL_CUBLAS_TUNE");
-  if (wanted && std::strcmp(wanted, "0") == 0)
-    return Tuning::Off;
-  return measures || (wanted && *wanted) ? Tuning::On : Tuning::Kept;
+std::optional<lt::Algorithm> parseAlgorithm(const std::string &text) {
+  lt::Algorithm algorithm{};
+  if (text.size() != 16 * std::size(algorithm.data) || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return std::nullopt;
+  for (size_t i = 0; i < std::size(algorithm.data); ++i)
+    algorithm.data[i] = std::stoull(text.substr(16 * i, 16), nullptr, 16);
+  return algorithm;
 }
-
-/// An event that measures time, of this call alone.
-class TimedEvent {
-public:
-  explicit TimedEvent(const Driver &driver) : driver_(driver) {
-    driver.check(driver.cuEventCreate(&handle_, 0), "cuEventCreate");
-  }
-  ~TimedEvent() { driver_.cuEventDestroy(handle_); }
-  TimedEvent(const TimedEvent &) = delete;
-  EventHandle handle() const { return handle_; }
-
-private:
-  const Driver &driver_;
-  EventHandle handle_ = nullptr;
-};
-
-/// Memory of the card for what is measured.
-class Scratch {
-public:
-  Scratch(const Driver &driver, int64_t bytes) : driver_(driver) {
-    if (driver.cuMemAlloc(&address_, static_cast<size_t>(bytes)) != kSuccess)
-      address_ = 0;
-  }
-  ~Scratch() {
-    if (address_)
-      driver_.cuMemFree(address_);
-  }
-  Scratch(const Scratch &) = delete;
-  void *address() const { return reinterpret_cast<void *>(address_); }
-
-private:
-  const Driver &driver_;
-  Address address_ = 0;
-};
 
 } // namespace
 
-struct CublasKernel::Plan {
+struct CublasKernel::Plan final : LibraryKernel::Plan {
   explicit Plan(const CublasLt &library) : library(library) {}
-  ~Plan() {
+  ~Plan() override {
     if (operation)
       library.cublasLtMatmulDescDestroy(operation);
     for (lt::Layout layout : {a, b, d})
@@ -122,81 +72,59 @@ struct CublasKernel::Plan {
     if (preference)
       library.cublasLtMatmulPreferenceDestroy(preference);
   }
-  Plan(const Plan &) = delete;
 
   const CublasLt &library;
   lt::Operation operation = nullptr;
   lt::Layout a = nullptr, b = nullptr, d = nullptr; ///< of the right operand, the left one, and of result and residual
   lt::Preference preference = nullptr;
   lt::Algorithm algorithm{};
-  mutable bool isTaken = false; ///< false: the generated kernel runs
 };
 
 CublasKernel::CublasKernel(const KernelDesc &desc, const json::Value &params, const json::Value &call,
                            std::shared_ptr<const GpuKernel> generated, const CublasLt &library, lt::Handle handle,
                            const Card &card, const Driver &driver)
-    : CudaKernel(Form::Library), symbol_(desc.symbol), generated_(std::move(generated)), library_(library),
-      handle_(handle), card_(card), driver_(driver) {
-  auto size = [&](const json::Value &value) -> Size {
-    if (value.kind() != json::Value::Kind::String)
-      return value.asInt();
-    const auto parsed = dim::parse(value.asString());
-    if (!parsed)
-      throwError<InputError>("'", value.asString(), "' is no size");
-    return *parsed;
-  };
-  auto index = [&](const json::Value &value) {
-    if (value.asInt() < 0 || value.asInt() > UINT16_MAX)
-      throwError<InputError>(value.asInt(), " is no number of an operand");
-    return static_cast<uint32_t>(value.asInt());
-  };
+    : LibraryKernel({.name = "cuBLASLt", .choices = kName, .variable = "TRESSEL_CUBLAS_TUNE", .mostAlignment = 256},
+                    desc, std::move(generated), card, driver),
+      library_(library), handle_(handle) {
   auto side = [&](const json::Value &value) {
     const auto &strides = value.at("strides").items();
     if (strides.size() != 3)
       throwError<InputError>("an operand has ", strides.size(), " strides instead of 3");
-    return Side{index(value.at("buffer")), {size(strides[0]), size(strides[1]), size(strides[2])}};
+    return Side{operandFrom(value.at("buffer")), {sizeFrom(strides[0]), sizeFrom(strides[1]), sizeFrom(strides[2])}};
   };
   try {
     if (!parseDType(call.at("type").asString(), type_) || !dataType(type_))
       throwError<InputError>("products of ", call.at("type").asString(), " are not computed by cuBLASLt");
-    batch_ = size(call.at("batch")), m_ = size(call.at("m")), n_ = size(call.at("n")), k_ = size(call.at("k"));
+    batch_ = sizeFrom(call.at("batch")), m_ = sizeFrom(call.at("m")), n_ = sizeFrom(call.at("n")),
+    k_ = sizeFrom(call.at("k"));
     left_ = side(call.at("left")), right_ = side(call.at("right"));
-    result_ = index(call.at("result"));
+    result_ = operandFrom(call.at("result"));
     if (const json::Value *found = call.find("bias"))
-      bias_ = index(*found);
+      bias_ = operandFrom(*found);
     if (const json::Value *found = call.find("residual"))
-      residual_ = index(*found);
+      residual_ = operandFrom(*found);
     if (const json::Value *found = call.find("alpha"))
       alpha_ = static_cast<float>(found->asDouble());
     if (const json::Value *found = call.find("relu"))
       relu_ = found->asBool();
-    if (const json::Value *found = params.find("symbols"))
-      for (const json::Value &symbol : found->items())
-        symbols_.push_back(size(symbol));
+    readSymbols(params);
   } catch (const InputError &problem) {
-    throwError<InputError>("kernel '", symbol_, "': its call of cuBLASLt is not understood: ", problem.message());
+    refuseDescription(problem.message());
   }
+  operands_ = {left_.buffer, right_.buffer, residual_ ? residual_ : result_, result_, bias_};
 }
-
-CublasKernel::~CublasKernel() = default;
 
 void CublasKernel::check(lt::Status status, const char *what) const {
   if (status != lt::kDone)
-    throwError<Error>("kernel '", symbol_, "': ", what, " failed: ", library_.describe(status));
-}
-
-void CublasKernel::noteGenerated(std::string_view why) const {
-  note(concat("kernel '", symbol_, "' runs as generated: ", why));
+    fail(concat(what, " failed: ", library_.describe(status)));
 }
 
 //--- Numbers ----------------------------------------------------------------------------------------------------------
 std::optional<CublasKernel::Numbers> CublasKernel::numbersOf(std::span<const int64_t> scalars) const {
-  dim::Values values;
-  for (size_t i = 0; i < std::min(symbols_.size(), scalars.size()); ++i)
-    values.bind(symbols_[i], scalars[i]);
+  const dim::Values values = valuesOf(scalars);
   Numbers n;
   try {
-    auto number = [&](Size size) { return size.isNumber() ? size.number() : dim::evaluate(size, values); };
+    auto number = [&](Size size) { return numberOf(size, values); };
     n.batch = number(batch_), n.m = number(m_), n.n = number(n_), n.k = number(k_);
     for (size_t i = 0; i < 3; ++i)
       n.left[i] = number(left_.strides[i]), n.right[i] = number(right_.strides[i]);
@@ -214,28 +142,12 @@ std::optional<CublasKernel::Numbers> CublasKernel::numbersOf(std::span<const int
   return n;
 }
 
-CublasKernel::Key CublasKernel::keyOf(const Call &call) const {
-  Key key;
-  key.scalars.assign(call.scalars.begin(), call.scalars.end());
-  auto of = [&](std::optional<uint32_t> buffer) {
-    if (buffer && *buffer >= call.regions.size())
-      throwError<Error>("kernel '", symbol_, "': the launch has ", call.regions.size(),
-                        " operands, and its call of cuBLASLt names number ", *buffer);
-    return buffer ? alignmentOf(call.regions[*buffer].address) : static_cast<uint16_t>(kMostAlignment);
-  };
-  key.alignments = {of(left_.buffer), of(right_.buffer), of(residual_ ? residual_ : result_), of(result_), of(bias_)};
-  key.hasWorkspace = call.workspace != nullptr;
-  return key;
-}
-
 void CublasKernel::checkBytes(const Numbers &n, const Call &call) const {
   auto need = [&](uint32_t buffer, const std::array<int64_t, 3> &extents, const std::array<int64_t, 3> &strides) {
     __int128 elements = 1;
     for (size_t i = 0; i < 3; ++i)
       elements += static_cast<__int128>(extents[i] - 1) * strides[i];
-    if (elements * sizeOf(type_) > call.regions[buffer].bytes)
-      throwError<Error>("kernel '", symbol_, "': operand ", buffer, " has ", call.regions[buffer].bytes,
-                        " bytes, which its product is not within");
+    needElements(call, buffer, elements, type_);
   };
   need(left_.buffer, {n.batch, n.m, n.k}, n.left);
   need(right_.buffer, {n.batch, n.k, n.n}, n.right);
@@ -247,19 +159,7 @@ void CublasKernel::checkBytes(const Numbers &n, const Call &call) const {
 }
 
 //--- Plans ------------------------------------------------------------------------------------------------------------
-const CublasKernel::Plan *CublasKernel::plan(const Call &call) const {
-  Key key = keyOf(call);
-  auto at = plans_.find(key);
-  if (at == plans_.end()) {
-    if (plans_.size() >= kMostPlans)
-      plans_.clear();
-    auto made = make(key, call);
-    at = plans_.emplace(std::move(key), std::move(made)).first;
-  }
-  return at->second && at->second->isTaken ? at->second.get() : nullptr;
-}
-
-std::unique_ptr<CublasKernel::Plan> CublasKernel::make(const Key &key, const Call &call) const {
+std::unique_ptr<LibraryKernel::Plan> CublasKernel::make(const Key &key, const Call &call) const {
   const auto n = numbersOf(call.scalars);
   if (!n || n->batch == 0 || n->m == 0 || n->n == 0 || n->k == 0)
     return nullptr;
@@ -306,11 +206,8 @@ std::unique_ptr<CublasKernel::Plan> CublasKernel::make(const Key &key, const Cal
 }
 
 std::string CublasKernel::problemOf(const Key &key, const Numbers &n) const {
-  std::string card = card_.name;
-  std::ranges::replace_if(
-      card, [](char c) { return c <= ' ' || c > '~'; }, '_');
-  std::string text =
-      concat(card, ",", library_.version, ",", nameOf(type_), ",", n.batch, ",", n.m, ",", n.n, ",", n.k);
+  std::string text = concat(LibraryKernel::problemOf(library_.version), ",", nameOf(type_), ",", n.batch, ",", n.m, ",",
+                            n.n, ",", n.k);
   for (const auto &strides : {n.left, n.right})
     for (int64_t stride : strides)
       text += concat(",", stride);
@@ -336,10 +233,10 @@ void CublasKernel::choose(Plan &plan, const Key &key, const Numbers &numbers, co
   if (type_ != f32)
     prefer(lt::kReductions, static_cast<uint32_t>(lt::kInComputeType));
 
-  const Tuning tuned = tuning(call.measures);
+  const Tuning tuned = tuning(call);
   const std::string problem = tuned == Tuning::Off ? "" : problemOf(key, numbers);
   if (tuned != Tuning::Off)
-    if (const auto kept = CublasChoices::get().find(problem)) {
+    if (const auto kept = parseAlgorithm(choices().find(problem).value_or(""))) {
       lt::Candidate checked{};
       if (library_.cublasLtMatmulAlgoCheck(handle_, plan.operation, plan.a, plan.b, plan.d, plan.d, &*kept, &checked) ==
               lt::kDone &&
@@ -351,7 +248,7 @@ void CublasKernel::choose(Plan &plan, const Key &key, const Numbers &numbers, co
     }
   std::array<lt::Candidate, kMostCandidates> candidates{};
   int found = 0;
-  const int wanted = tuned == Tuning::On ? kMostCandidates : 1;
+  const int wanted = tuned == Tuning::On ? static_cast<int>(kMostCandidates) : 1;
   const lt::Status status = library_.cublasLtMatmulAlgoGetHeuristic(
       handle_, plan.operation, plan.a, plan.b, plan.d, plan.d, plan.preference, wanted, candidates.data(), &found);
   if (status != lt::kDone && status != lt::kNotSupported && status != lt::kArchitectureMismatch)
@@ -371,42 +268,13 @@ void CublasKernel::choose(Plan &plan, const Key &key, const Numbers &numbers, co
   plan.isTaken = true;
   if (tuned != Tuning::On || usable.size() == 1)
     return;
-  measure(plan, usable, call);
-  CublasChoices::get().keep(problem, plan.algorithm);
-}
-
-void CublasKernel::measure(Plan &plan, std::span<const lt::Candidate> candidates, const Call &call) const {
-  void *result = call.regions[result_].address;
-  std::optional<Scratch> scratch;
-  if (residual_ &&
-      overlap(call.regions[*residual_], call.regions[result_])) { // the residual is needed as it is for each run
-    scratch.emplace(driver_, call.regions[result_].bytes);
-    if (!scratch->address())
-      return;
-    result = scratch->address();
-  }
-  const TimedEvent begin(driver_), end(driver_);
-  float best = 0;
-  bool any = false;
-  for (const lt::Candidate &candidate : candidates) {
-    if (multiply(plan, candidate.algorithm, call, result) != lt::kDone) // loads its code
-      continue;
-    driver_.check(driver_.cuEventRecord(begin.handle(), call.stream), "cuEventRecord");
-    bool runs = true;
-    for (int i = 0; i < kRepetitions; ++i)
-      runs &= multiply(plan, candidate.algorithm, call, result) == lt::kDone;
-    driver_.check(driver_.cuEventRecord(end.handle(), call.stream), "cuEventRecord");
-    driver_.check(driver_.cuEventSynchronize(end.handle()), concat("measuring kernel '", symbol_, "'"), card_.name);
-    float milliseconds = 0;
-    driver_.check(driver_.cuEventElapsedTime(&milliseconds, begin.handle(), end.handle()), "cuEventElapsedTime");
-    if (runs && (!any || milliseconds < best)) {
-      best = milliseconds;
-      plan.algorithm = candidate.algorithm;
-      any = true;
-    }
-  }
-  if (scratch) // what ran last may have failed and not been waited for
-    driver_.check(driver_.cuStreamSynchronize(call.stream), concat("measuring kernel '", symbol_, "'"), card_.name);
+  const auto fastest = measure(usable.size(), call, result_, residual_, [&](size_t candidate, void *result) {
+    return multiply(plan, usable[candidate].algorithm, call, result) == lt::kDone;
+  });
+  if (!fastest)
+    return;
+  plan.algorithm = usable[*fastest].algorithm;
+  choices().keep(problem, spell(plan.algorithm));
 }
 
 //--- Launches ---------------------------------------------------------------------------------------------------------
@@ -419,7 +287,8 @@ lt::Status CublasKernel::multiply(const Plan &plan, const lt::Algorithm &algorit
                                  &algorithm, call.workspace, call.workspace ? kWorkspaceBytes : 0, call.stream);
 }
 
-bool CublasKernel::run(const Plan &plan, const Call &call) const {
+bool CublasKernel::run(const LibraryKernel::Plan &of, const Call &call) const {
+  const auto &plan = static_cast<const Plan &>(of);
   if (bias_) {
     const void *bias = call.regions[*bias_].address;
     check(library_.cublasLtMatmulDescSetAttribute(plan.operation, lt::kBiasPointer, &bias, sizeof bias),
@@ -433,28 +302,6 @@ bool CublasKernel::run(const Plan &plan, const Call &call) const {
   }
   check(status, "cublasLtMatmul");
   return true;
-}
-
-//--- Loading ----------------------------------------------------------------------------------------------------------
-DeviceKernelRef libraryKernel(const KernelDesc &desc, std::shared_ptr<const GpuKernel> generated, const Card &card,
-                              const Driver &driver) {
-  const json::Value params = json::parse(desc.params);
-  const json::Value *call = params.find("library");
-  if (!call)
-    return generated;
-  const std::string name = call->at("name").asString();
-  if (name != kName) {
-    note(concat("calls of ", name, " are not made: the generated kernels run"));
-    return generated;
-  }
-  std::string why;
-  const CublasLt *library = CublasLt::find(driver, &why);
-  const lt::Handle handle = library ? library->handleFor(card, driver, &why) : nullptr;
-  if (!handle) {
-    note(concat("products run as generated kernels, without cuBLASLt: ", why));
-    return generated;
-  }
-  return std::make_shared<CublasKernel>(desc, params, *call, std::move(generated), *library, handle, card, driver);
 }
 
 } // namespace tressel::runtime::cuda

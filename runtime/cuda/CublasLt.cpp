@@ -3,10 +3,8 @@
 #include "GpuLibraries.h"
 #include "runtime/types/Concat.h"
 
-#include <dlfcn.h>
 #include <map>
 #include <mutex>
-#include <type_traits>
 
 namespace tressel::runtime::cuda {
 namespace {
@@ -21,20 +19,13 @@ struct Opened {
 
 /// What is wrong with this file; empty if it serves.
 std::string openFile(const char *file, CublasLt &library) {
-  void *const opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (!opened)
-    return concat(file, " is not found");
-  std::string missing;
-  auto find = [&](const char *name, auto &function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name));
-    if (!function)
-      missing += concat(missing.empty() ? "" : ", ", name);
-  };
-#define TRESSEL_CUBLASLT_FIND(result, name, params) find(#name, library.name);
-  TRESSEL_CUBLASLT_FUNCTIONS(TRESSEL_CUBLASLT_FIND)
+  const std::string wrong = openLibrary(file, [&](const FindSymbol &find) {
+#define TRESSEL_CUBLASLT_FIND(result, name, params) library.name = reinterpret_cast<result(*) params>(find(#name));
+    TRESSEL_CUBLASLT_FUNCTIONS(TRESSEL_CUBLASLT_FIND)
 #undef TRESSEL_CUBLASLT_FIND
-  if (!missing.empty())
-    return concat(file, " lacks ", missing);
+  });
+  if (!wrong.empty())
+    return wrong;
   library.version = library.cublasLtGetVersion();
   if (library.version < kOldestVersion)
     return concat(file, " is cuBLASLt ", versionText(library.version), ", and 12.0.0 is the oldest that serves");

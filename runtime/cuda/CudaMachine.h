@@ -16,9 +16,9 @@
 #include "../devices/HostWork.h"
 #include "../devices/PendingReleases.h"
 #include "../devices/ThreadStream.h"
-#include "CublasKernel.h"
 #include "Driver.h"
 #include "GpuKernel.h"
+#include "LibraryKernel.h"
 #include "Staging.h"
 
 #include <condition_variable>
@@ -90,10 +90,10 @@ private:
   void issue(const DeviceCommand &command, InFlight &flight);
   /// What a kernel of a library runs with; `plan` stays null where the generated one does.
   struct LibraryLaunch {
-    CublasKernel::Call call;
-    const CublasKernel::Plan *plan = nullptr;
+    LibraryKernel::Call call;
+    const LibraryKernel::Plan *plan = nullptr;
   };
-  LibraryLaunch prepare(const DeviceCommand &command, const CublasKernel &kernel);
+  LibraryLaunch prepare(const DeviceCommand &command, const LibraryKernel &kernel);
   /// `kernel` is null where another kind of device loaded it.
   void launch(const DeviceCommand &command, const CudaKernel *kernel, const LibraryLaunch &library, InFlight &flight);
   void copy(const DeviceCommand &command, InFlight &flight);

@@ -138,7 +138,7 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
     LibraryLaunch library;
     const auto *kernel = c.kind == DeviceCommandKind::Launch ? dynamic_cast<const CudaKernel *>(c.kernel) : nullptr;
     if (kernel && kernel->form == CudaKernel::Form::Library)
-      library = prepare(c, static_cast<const CublasKernel &>(*kernel)); // what it measures is no part of the launch
+      library = prepare(c, static_cast<const LibraryKernel &>(*kernel)); // what it measures is no part of the launch
     if (machine_.keepsStamps()) {
       flight.begin = device_.takeEvent();
       check(driver.cuEventRecord(flight.begin, handle_), "cuEventRecord");
@@ -173,13 +173,13 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
   }
 }
 
-CudaStream::LibraryLaunch CudaStream::prepare(const DeviceCommand &c, const CublasKernel &kernel) {
+CudaStream::LibraryLaunch CudaStream::prepare(const DeviceCommand &c, const LibraryKernel &kernel) {
   LibraryLaunch library;
   if (c.desc->range.number() <= 0)
     return library;
   if (!workspace_ && hasWorkspace_) {
     try {
-      workspace_ = device_.allocateOnCard(CublasKernel::kWorkspaceBytes);
+      workspace_ = device_.allocateOnCard(LibraryKernel::kWorkspaceBytes);
     } catch (const OutOfMemory &) {
       hasWorkspace_ = false; // there are algorithms that need none
     }
@@ -210,10 +210,10 @@ void CudaStream::launch(const DeviceCommand &c, const CudaKernel *loaded, const 
   }
   const GpuKernel *kernel = nullptr;
   if (loaded->form == CudaKernel::Form::Library) {
-    const auto *product = static_cast<const CublasKernel *>(loaded);
-    if (library.plan && product->run(*library.plan, library.call))
+    const auto *called = static_cast<const LibraryKernel *>(loaded);
+    if (library.plan && called->run(*library.plan, library.call))
       return;
-    kernel = &product->generated();
+    kernel = &called->generated();
   } else {
     kernel = static_cast<const GpuKernel *>(loaded);
   }

@@ -37,7 +37,7 @@ private:
 /// What streams of cards launch.
 class CudaKernel : public DeviceKernel {
 public:
-  enum class Form : uint8_t { Generated, Library, Graph }; ///< GpuKernel, CublasKernel, CudaGraph
+  enum class Form : uint8_t { Generated, Library, Graph }; ///< GpuKernel, LibraryKernel, CudaGraph
   const Form form;
 
 protected:

@@ -53,6 +53,20 @@ std::string versionText(size_t version) {
   return concat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
+std::string openLibrary(const char *file, const std::function<void(const FindSymbol &)> &resolve) {
+  void *const opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!opened)
+    return concat(file, " is not found");
+  std::string missing;
+  resolve([&](const char *name) {
+    void *const function = dlsym(opened, name);
+    if (!function)
+      missing += concat(missing.empty() ? "" : ", ", name);
+    return function;
+  });
+  return missing.empty() ? "" : concat(file, " lacks ", missing);
+}
+
 std::vector<GpuLibrary> listLibraries() {
   return {look("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, cublasVersion),
           look("cuDNN", {"libcudnn.so.9"}, cudnnVersion), look("NCCL", {"libnccl.so.2"}, ncclVersion),

@@ -1,4 +1,4 @@
-#include "CublasChoices.h"
+#include "LibraryChoices.h"
 
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/CacheFolder.h"
@@ -15,40 +15,26 @@
 namespace tressel::runtime::cuda {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = 8 << 20; ///< of the file: some 40000 choices
-
-std::string spell(const lt::Algorithm &algorithm) {
-  std::string text;
-  for (uint64_t word : algorithm.data) {
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(word));
-    text += digits;
-  }
-  return text;
-}
-
-std::optional<lt::Algorithm> parse(const std::string &text) {
-  lt::Algorithm algorithm{};
-  if (text.size() != 16 * std::size(algorithm.data) || text.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return std::nullopt;
-  for (size_t i = 0; i < std::size(algorithm.data); ++i)
-    algorithm.data[i] = std::stoull(text.substr(16 * i, 16), nullptr, 16);
-  return algorithm;
-}
+constexpr std::uintmax_t kMostBytes = 8 << 20; ///< of the file: tens of thousands of choices
 
 } // namespace
 
-CublasChoices &CublasChoices::get() {
-  static CublasChoices &choices = *new CublasChoices;
-  return choices;
+LibraryChoices &LibraryChoices::of(const char *library) {
+  static std::mutex &mutex = *new std::mutex;
+  static auto &all = *new std::map<std::string, LibraryChoices *>;
+  std::lock_guard lock(mutex);
+  LibraryChoices *&choices = all[library];
+  if (!choices)
+    choices = new LibraryChoices(library);
+  return *choices;
 }
 
-CublasChoices::CublasChoices() {
+LibraryChoices::LibraryChoices(const char *library) {
   const std::string folder = cacheFolder();
   const char *limit = std::getenv("TRESSEL_CACHE_LIMIT");
   if (folder.empty() || (limit && std::strcmp(limit, "0") == 0))
     return;
-  path_ = folder + "/cublaslt.txt";
+  path_ = concat(folder, "/", library, ".txt");
   std::error_code ec;
   const std::uintmax_t bytes = std::filesystem::file_size(path_, ec);
   if (ec || bytes > kMostBytes)
@@ -56,23 +42,21 @@ CublasChoices::CublasChoices() {
   std::ifstream file(path_);
   for (std::string line; std::getline(file, line);) { // a line that another process is writing is not understood
     std::istringstream words(line);
-    std::string problem, digits, more;
-    if (!(words >> problem >> digits) || words >> more)
-      continue;
-    if (const auto algorithm = parse(digits))
-      known_[problem] = *algorithm; // the last one counts
+    std::string problem, choice, more;
+    if (words >> problem >> choice && !(words >> more))
+      known_[problem] = choice; // the last one counts
   }
 }
 
-std::optional<lt::Algorithm> CublasChoices::find(const std::string &problem) const {
+std::optional<std::string> LibraryChoices::find(const std::string &problem) const {
   std::lock_guard lock(mutex_);
   const auto at = known_.find(problem);
   return at == known_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void CublasChoices::keep(const std::string &problem, const lt::Algorithm &algorithm) {
+void LibraryChoices::keep(const std::string &problem, const std::string &choice) {
   std::lock_guard lock(mutex_);
-  known_[problem] = algorithm;
+  known_[problem] = choice;
   if (path_.empty())
     return;
   std::error_code ec;
@@ -80,7 +64,7 @@ void CublasChoices::keep(const std::string &problem, const lt::Algorithm &algori
   const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0)
     return;
-  const std::string line = concat(problem, " ", spell(algorithm), "\n");
+  const std::string line = concat(problem, " ", choice, "\n");
   if (std::filesystem::file_size(path_, ec) > kMostBytes && !ec)
     static_cast<void>(::ftruncate(file, 0));                   // it would not be read
   static_cast<void>(!::write(file, line.data(), line.size())); // one call: lines of several processes do not mix
