@@ -1,6 +1,7 @@
 #include "LibraryKernel.h"
 
 #include "CublasKernel.h"
+#include "CudnnKernel.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Notes.h"
@@ -218,6 +219,9 @@ DeviceKernelRef libraryKernel(const KernelDesc &desc, std::shared_ptr<const GpuK
   if (name == CublasKernel::kName)
     return kernelOf<CublasKernel, CublasLt>("products run as generated kernels, without cuBLASLt", desc, params, *call,
                                             std::move(generated), card, driver);
+  if (name == CudnnKernel::kName)
+    return kernelOf<CudnnKernel, Cudnn>("convolutions run as generated kernels, without cuDNN", desc, params, *call,
+                                        std::move(generated), card, driver);
   note(concat("calls of ", name, " are not made: the generated kernels run"));
   return generated;
 }

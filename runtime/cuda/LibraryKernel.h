@@ -7,7 +7,7 @@
 //                                                   └──────────────────────────^
 //
 // Which of its algorithms computes a call the library proposes, fastest first by its own estimate. Where they are
-// measured (TRESSEL_CUBLAS_TUNE), the choice is kept for the process, and in the folder of caches.
+// measured (TRESSEL_CUBLAS_TUNE, TRESSEL_CUDNN_TUNE), the choice is kept for the process, and in the folder of caches.
 #pragma once
 
 #include "GpuKernel.h"
