@@ -8,6 +8,7 @@
 // API"); nothing of the project is used.
 #include "../driver/Control.h"
 #include "CublasControl.h"
+#include "Numbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +25,7 @@ namespace {
 using tressel::standin::Control;
 using tressel::standin::CublasControl;
 using tressel::standin::LibraryBytes;
+using tressel::standin::Number;
 
 enum Status : int { kOk = 0, kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kNotSupported = 15 };
 enum Type : int { kFloat = 0, kHalf = 2, kBfloat = 14 };
@@ -109,61 +111,9 @@ int set(std::initializer_list<Attribute> all, int number, const void *value, siz
 size_t bytesOf(int type) { return type == kFloat ? 4 : 2; }
 bool isKnown(int type) { return type == kFloat || type == kHalf || type == kBfloat; }
 
-float fromHalf(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float sign = bits >> 15 ? -1.0f : 1.0f;
-  if (exponent == 31)
-    return fraction ? NAN : sign * INFINITY;
-  return sign * std::ldexp(static_cast<float>(exponent ? 1024 + fraction : fraction), (exponent ? exponent : 1) - 25);
-}
-/// To the nearest, ties to even.
-uint16_t toHalf(float value) {
-  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  if (std::isnan(value))
-    return 0x7e00;
-  const float size = std::fabs(value);
-  if (size == 0)
-    return sign;
-  if (size >= 65520)
-    return sign | 0x7c00;
-  int exponent = 0;
-  std::frexp(size, &exponent);
-  exponent = std::max(exponent, -13); // below 2^-14 the steps stay as they are
-  const auto whole = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, 11 - exponent)));
-  // A number with steps below 1024 is subnormal; 2048 steps carry into the exponent by themselves.
-  return sign | static_cast<uint16_t>(whole + (static_cast<uint32_t>(exponent + 13) << 10));
-}
-float fromBfloat(uint16_t bits) {
-  const uint32_t wide = uint32_t(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, 4);
-  return value;
-}
-uint16_t toBfloat(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  if (std::isnan(value))
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-float load(const std::byte *at, int type) {
-  if (type == kFloat) {
-    float value;
-    std::memcpy(&value, at, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, 2);
-  return type == kHalf ? fromHalf(bits) : fromBfloat(bits);
-}
-void store(std::byte *at, int type, float value) {
-  if (type == kFloat) {
-    std::memcpy(at, &value, 4);
-    return;
-  }
-  const uint16_t bits = type == kHalf ? toHalf(value) : toBfloat(value);
-  std::memcpy(at, &bits, 2);
-}
+Number numberOf(int type) { return type == kFloat ? Number::Float : type == kHalf ? Number::Half : Number::Bfloat; }
+float load(const std::byte *at, int type) { return tressel::standin::load(at, numberOf(type)); }
+void store(std::byte *at, int type, float value) { tressel::standin::store(at, numberOf(type), value); }
 
 //--- Algorithms -------------------------------------------------------------------------------------------------------
 /// In the order in which the heuristic proposes them.

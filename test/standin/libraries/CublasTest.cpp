@@ -1,11 +1,7 @@
 // Products that cuBLASLt computes, against the stand-in library and driver: results against plain loops, the generated
 // kernel where the library does not serve, errors, choices of algorithms, planted mistakes.
 #include "CublasControl.h"
-#include "test/standin/StandIn.h"
-#include "tressel/runtime/Device.h"
-#include "tressel/runtime/Error.h"
-#include "tressel/runtime/GpuCode.h"
-#include "tressel/runtime/Half.h"
+#include "Launches.h"
 
 #include <cmath>
 #include <cstring>
@@ -18,9 +14,6 @@
 namespace tressel::runtime {
 namespace {
 
-constexpr DeviceRef kCpu{DeviceKind::Cpu, 0}, kGpu0{DeviceKind::Gpu, 0};
-
-const standin::Control &driver() { return *standin::control(); }
 standin::CublasControl &library() {
   static auto *const control = [] {
     void *opened = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
@@ -95,108 +88,6 @@ KernelDesc descOf(const Problem &p, const std::string &call, const std::string &
   desc.range = p.m * p.n;
   return desc;
 }
-
-/// left x right of f32 without bias and the like, one block an element.
-std::string generatedKernel(int64_t n, int64_t k, int scalars) {
-  const std::string N = std::to_string(n), K = std::to_string(k);
-  std::string text = "\n.version 7.0\n.target sm_80\n.address_size 64\n.visible .entry product(.param .u64 p0, .param "
-                     ".u64 p1, .param .u64 p2";
-  for (int i = 0; i <= scalars; ++i)
-    text += ", .param .u64 p" + std::to_string(3 + i);
-  return text + R"() {
-  .reg .u64 %rd<8>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
-  mov.u32 %r2, %tid.x; setp.ne.u32 %p1, %r2, 0; @%p1 ret; mov.u32 %r1, %ctaid.x;
-  div.u32 %r3, %r1, )" +
-         N + "; mul.lo.u32 %r5, %r3, " + N + R"(; sub.u32 %r4, %r1, %r5;
-  ld.param.u64 %rd1, [p0]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; cvta.to.global.u64 %rd2, %rd2;
-  ld.param.u64 %rd3, [p2]; cvta.to.global.u64 %rd3, %rd3;
-  mul.lo.u32 %r5, %r3, )" +
-         K + R"(; mul.wide.u32 %rd4, %r5, 4; add.u64 %rd1, %rd1, %rd4;
-  mul.wide.u32 %rd5, %r4, 4; add.u64 %rd2, %rd2, %rd5; mov.f32 %f1, 0f00000000; mov.u32 %r6, 0;
-$more:
-  ld.global.f32 %f2, [%rd1]; ld.global.f32 %f3, [%rd2]; fma.rn.f32 %f1, %f2, %f3, %f1; add.u64 %rd1, %rd1, 4; add.u64 %rd2, %rd2, )" +
-         std::to_string(4 * n) + "; add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, " + K + R"(; @%p2 bra $more;
-  mul.wide.u32 %rd6, %r1, 4; add.u64 %rd3, %rd3, %rd6; st.global.f32 [%rd3], %f1; ret;
-}
-)";
-}
-
-float load(const std::byte *at, DType type) {
-  if (type == f32) {
-    float value;
-    std::memcpy(&value, at, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, at, 2);
-  return type == f16 ? halfToFloat(bits) : bfloatToFloat(bits);
-}
-std::vector<std::byte> spell(const std::vector<float> &values, DType type) {
-  std::vector<std::byte> bytes(values.size() * size_t(sizeOf(type)));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t bits = type == f16 ? halfFromFloat(values[i]) : bfloatFromFloat(values[i]);
-    if (type == f32)
-      std::memcpy(&bytes[4 * i], &values[i], 4);
-    else
-      std::memcpy(&bytes[2 * i], &bits, 2);
-  }
-  return bytes;
-}
-
-/// A card with a stream, and memory that it frees.
-class Card {
-public:
-  explicit Card(const MachineRequest &request = {})
-      : machine(openMachine("cuda", request)), gpu(machine->at(kGpu0)),
-        stream(gpu.makeStream(StreamKind::Compute, "", 0)) {}
-  ~Card() {
-    await(stream->last());
-    stream.reset(); // what has failed may still run
-    for (void *memory : memory_)
-      gpu.release(memory, {});
-  }
-  std::byte *allocate(size_t bytes) {
-    return static_cast<std::byte *>(memory_.emplace_back(gpu.allocate(int64_t(bytes), MemoryKind::Device)));
-  }
-  static Region on(void *at, size_t bytes, Access access) {
-    return {at, int64_t(bytes), access, {kGpu0, MemoryKind::Device}};
-  }
-  static Region host(void *at, size_t bytes, Access access) {
-    return {at, int64_t(bytes), access, {kCpu, MemoryKind::Host}};
-  }
-  Event copyIn(std::byte *to, std::vector<std::byte> &from) {
-    const Region regions[] = {host(from.data(), from.size(), Access::Read), on(to, from.size(), Access::Write)};
-    return stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions});
-  }
-  std::vector<std::byte> copyOut(std::byte *from, size_t bytes) {
-    std::vector<std::byte> to(bytes);
-    const Region regions[] = {on(from, bytes, Access::Read), host(to.data(), bytes, Access::Write)};
-    if (const std::string failure = await(stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions})); !failure.empty())
-      throw RuntimeError(failure);
-    return to;
-  }
-  /// What went wrong; empty if nothing did.
-  std::string await(Event event) {
-    if (event.value == 0)
-      return "";
-    machine->awaitAny({&event, 1}, INT64_MAX);
-    return event.state() == Semaphore::State::Failed ? event.semaphore->failure()->message : "";
-  }
-  DeviceKernelRef load(const KernelDesc &desc, std::string ptx = "no code") {
-    const KernelCode code{.desc = &desc};
-    return gpu
-        .load({&code, 1},
-              std::make_shared<const std::vector<GpuCode>>(1, GpuCode{.arch = "sm_80", .ptx = std::move(ptx)}))
-        .front();
-  }
-
-  std::shared_ptr<Machine> machine;
-  Device &gpu;
-  std::unique_ptr<Stream> stream;
-
-private:
-  std::vector<void *> memory_;
-};
 
 /// The operands of a product on a card, and what must come out.
 class Product {
@@ -429,7 +320,7 @@ TEST_F(Cublas, AKernelTakesOtherAddressesAndSizes) {
 std::string runWithGenerated(const Problem &p, const std::string &call, int scalars = 0) {
   Card card;
   const KernelDesc desc = descOf(p, call);
-  const DeviceKernelRef kernel = card.load(desc, generatedKernel(p.n, p.k, scalars));
+  const DeviceKernelRef kernel = card.load(desc, productKernel("product", p.n, p.k, scalars));
   Product product(card, p);
   const std::vector<int64_t> values(size_t(scalars), p.m);
   for (int i = 0; i < 2; ++i)

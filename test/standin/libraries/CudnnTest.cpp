@@ -1,0 +1,719 @@
+// Convolutions that cuDNN computes, against the stand-in library and driver: results against plain loops, the generated
+// kernel where the library does not serve, errors, choices of engines, planted mistakes.
+#include "CudnnControl.h"
+#include "Launches.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <random>
+#include <sstream>
+#include <sys/wait.h>
+
+namespace tressel::runtime {
+namespace {
+
+standin::CudnnControl &library() {
+  static auto *const control = [] {
+    void *opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    const auto get =
+        opened ? reinterpret_cast<standin::CudnnControl *(*)()>(dlsym(opened, "tressel_standin_cudnn")) : nullptr;
+    if (!get) {
+      std::fprintf(stderr,
+                   "the stand-in cuDNN is not there (standin/libcudnn.so.9 beside the folder bin of the build)\n");
+      std::exit(2);
+    }
+    return get();
+  }();
+  return *control;
+}
+
+using Pair = std::array<int64_t, 2>;
+enum class Residual { None, Separate, InPlace };
+struct Problem {
+  DType type = f32;
+  bool last = false; ///< channels
+  int64_t batch = 2, groups = 1, inChannels = 3, outChannels = 4;
+  Pair in{6, 5}, window{3, 2}, strides{1, 1}, dilations{1, 1}, pad{0, 0};
+  bool bias = false, relu = false;
+  Residual residual = Residual::None;
+  double alpha = 1;
+  int64_t shift = 0; ///< elements between an operand's memory and what is allocated
+  int shifted = -1;  ///< the operand that this is of; -1: all
+
+  int64_t out(size_t d) const { return (in[d] + 2 * pad[d] - dilations[d] * (window[d] - 1) - 1) / strides[d] + 1; }
+  int64_t depth() const { return inChannels / groups * window[0] * window[1]; }
+  int64_t results() const { return batch * outChannels * out(0) * out(1); }
+};
+void PrintTo(const Problem &p, std::ostream *out) {
+  auto pair = [&](const char *name, const Pair &values) { *out << name << values[0] << "x" << values[1]; };
+  *out << nameOf(p.type) << (p.last ? " nhwc " : " nchw ") << p.batch << " x " << p.inChannels << " to "
+       << p.outChannels << " groups " << p.groups;
+  pair(" in ", p.in), pair(" window ", p.window), pair(" strides ", p.strides), pair(" dilations ", p.dilations);
+  pair(" pad ", p.pad);
+  *out << (p.bias ? " bias" : "") << (p.relu ? " relu" : "") << " residual " << int(p.residual) << " alpha " << p.alpha
+       << " shift " << p.shift << " of " << p.shifted;
+}
+
+std::string list(const Pair &values) { return "[" + std::to_string(values[0]) + "," + std::to_string(values[1]) + "]"; }
+/// Operands: image, weights, bias, residual, as far as there are such, result.
+std::string callOf(const Problem &p, const std::string &batch = {}) {
+  int next = 2;
+  std::ostringstream text;
+  text << R"({"name":"cudnn","type":")" << nameOf(p.type) << R"(","layout":")" << (p.last ? "nhwc" : "nchw")
+       << R"(","batch":)" << (batch.empty() ? std::to_string(p.batch) : '"' + batch + '"') << R"(,"groups":)"
+       << p.groups << R"(,"in_channels":)" << p.inChannels << R"(,"out_channels":)" << p.outChannels << R"(,"in":)"
+       << list(p.in) << R"(,"window":)" << list(p.window) << R"(,"out":)" << list({p.out(0), p.out(1)})
+       << R"(,"strides":)" << list(p.strides) << R"(,"dilations":)" << list(p.dilations) << R"(,"pad":)" << list(p.pad)
+       << R"(,"image":0,"weights":1,"alpha":)" << p.alpha << R"(,"relu":)" << (p.relu ? "true" : "false");
+  if (p.bias)
+    text << R"(,"bias":)" << next++;
+  if (p.residual != Residual::None)
+    text << R"(,"residual":)" << next++;
+  text << R"(,"result":)" << next << "}";
+  return text.str();
+}
+std::string with(std::string call, const std::string &from, const std::string &to) {
+  const size_t at = call.find(from);
+  if (at == std::string::npos)
+    throw RuntimeError("there is no " + from + " in " + call);
+  return call.replace(at, from.size(), to);
+}
+KernelDesc descOf(const Problem &p, const std::string &call, const std::string &more = {}) {
+  KernelDesc desc{.symbol = "convolution", .provider = "cuda"};
+  desc.target = KernelTarget::GpuLibrary;
+  desc.params = R"({"threads":32,)" + more + R"("library":)" + call + "}";
+  desc.range = p.results();
+  return desc;
+}
+
+/// The operands of a convolution on a card, and what must come out.
+class Convolution {
+public:
+  Convolution(Card &card, const Problem &p, uint64_t seed = 1) : card_(card), p_(p), random_(seed) {
+    image_ = add(p.batch * p.inChannels * p.in[0] * p.in[1], Access::Read);
+    weights_ = add(p.outChannels * p.depth(), Access::Read);
+    if (p.bias)
+      bias_ = add(p.outChannels, Access::Read);
+    if (p.residual != Residual::None)
+      residual_ = add(p.results(), Access::Read);
+    if (p.residual == Residual::InPlace) {
+      regions.push_back(regions.back());
+      regions.back().access = Access::Write;
+    } else
+      add(p.results(), Access::Write);
+  }
+  /// Of the result, as it is there.
+  std::string check() {
+    const Region &result = regions.back();
+    const std::vector<std::byte> bytes = card_.copyOut(static_cast<std::byte *>(result.address), size_t(result.bytes));
+    const Pair out{p_.out(0), p_.out(1)};
+    auto place = [&](int64_t n, int64_t c, int64_t channels, const Pair &size, int64_t y, int64_t x) {
+      return size_t(p_.last ? ((n * size[0] + y) * size[1] + x) * channels + c
+                            : ((n * channels + c) * size[0] + y) * size[1] + x);
+    };
+    const int64_t inGroup = p_.inChannels / p_.groups, outGroup = p_.outChannels / p_.groups;
+    for (int64_t n = 0; n < p_.batch; ++n)
+      for (int64_t o = 0; o < p_.outChannels; ++o)
+        for (int64_t y = 0; y < out[0]; ++y)
+          for (int64_t x = 0; x < out[1]; ++x) {
+            double sum = 0, size = 0;
+            for (int64_t c = 0; c < inGroup; ++c)
+              for (int64_t dy = 0; dy < p_.window[0]; ++dy)
+                for (int64_t dx = 0; dx < p_.window[1]; ++dx) {
+                  const int64_t row = y * p_.strides[0] - p_.pad[0] + dy * p_.dilations[0],
+                                column = x * p_.strides[1] - p_.pad[1] + dx * p_.dilations[1];
+                  if (row < 0 || row >= p_.in[0] || column < 0 || column >= p_.in[1])
+                    continue;
+                  const float weight = weights_[size_t(((o * inGroup + c) * p_.window[0] + dy) * p_.window[1] + dx)];
+                  const double term =
+                      p_.alpha * double(weight) *
+                      double(image_[place(n, o / outGroup * inGroup + c, p_.inChannels, p_.in, row, column)]);
+                  sum += term, size += std::fabs(term);
+                }
+            const size_t at = place(n, o, p_.outChannels, out, y, x);
+            if (p_.bias)
+              sum += double(bias_[size_t(o)]), size += std::fabs(double(bias_[size_t(o)]));
+            if (p_.residual != Residual::None)
+              sum += double(residual_[at]), size += std::fabs(double(residual_[at]));
+            if (p_.relu)
+              sum = std::max(sum, 0.0);
+            const double inSum = double(p_.depth() + 4) * 0x1p-24 * size, unit = p_.type == f32   ? 0x1p-24
+                                                                                 : p_.type == f16 ? 0x1p-11
+                                                                                                  : 0x1p-8;
+            const double bound = inSum + unit * (std::fabs(sum) + inSum) + 0x1p-25;
+            const double value = double(load(&bytes[at * size_t(sizeOf(p_.type))], p_.type));
+            if (!(std::fabs(value - sum) <= bound)) {
+              std::ostringstream text;
+              text << "element " << n << " " << o << " " << y << " " << x << " is " << value << " instead of " << sum
+                   << ", within " << bound;
+              return text.str();
+            }
+          }
+    return "";
+  }
+  Event launch(const DeviceKernelRef &kernel, const KernelDesc &desc, std::span<const int64_t> scalars = {},
+               Stream *stream = nullptr, std::span<const Event> waits = {}) {
+    return (stream ? *stream : *card_.stream)
+        .submit({.kind = DeviceCommandKind::Launch,
+                 .regions = regions,
+                 .waits = waits,
+                 .kernel = kernel.get(),
+                 .desc = &desc,
+                 .scalars = scalars,
+                 .tag = 7});
+  }
+
+  std::vector<Region> regions;
+
+private:
+  /// Random values, which the card gets if they are read.
+  std::vector<float> add(int64_t count, Access access) {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float &value : values)
+      value = uniform(random_);
+    std::vector<std::byte> bytes = spell(values, p_.type);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = load(&bytes[i * size_t(sizeOf(p_.type))], p_.type);
+    const int64_t shift = p_.shifted < 0 || size_t(p_.shifted) == regions.size() ? p_.shift * sizeOf(p_.type) : 0;
+    std::byte *at = card_.allocate(bytes.size() + size_t(shift)) + shift;
+    regions.push_back(Card::on(at, bytes.size(), access));
+    if (access == Access::Read)
+      card_.await(card_.copyIn(at, bytes));
+    return values;
+  }
+  Card &card_;
+  const Problem p_;
+  std::mt19937_64 random_;
+  std::vector<float> image_, weights_, bias_, residual_;
+};
+
+/// What is wrong; empty if nothing is.
+std::string tryConvolution(Card &card, const Problem &p, const std::string &call) {
+  const KernelDesc desc = descOf(p, call);
+  const DeviceKernelRef kernel = card.load(desc);
+  Convolution convolution(card, p);
+  const std::string failure = card.await(convolution.launch(kernel, desc));
+  return failure.empty() ? convolution.check() : failure;
+}
+std::string tryConvolution(Card &card, const Problem &p) { return tryConvolution(card, p, callOf(p)); }
+
+class CudnnLaunches : public ::testing::Test {
+protected:
+  void SetUp() override {
+    driver().configure("forget=1 fail=0 fail-kernel=0 error=0 order=eager seed=0 patience=3");
+    const uint64_t descriptors = library().descriptors;
+    library() = {};
+    library().descriptors = descriptors;
+  }
+  void TearDown() override {
+    EXPECT_EQ(standin::findings(driver()), "") << library().lastRefusal;
+    EXPECT_EQ(library().descriptors, 0u); // those of plans and packs are given back
+  }
+};
+
+TEST_F(CudnnLaunches, EveryCombinationIsRight) {
+  Card card;
+  uint64_t count = 0;
+  const char *orders[] = {"eager", "late", "random", "reversed"};
+  for (const DType type : {f32, f16, bf16})
+    for (int bits = 0; bits < 256; ++bits)
+      for (const Residual residual : {Residual::None, Residual::Separate, Residual::InPlace}) {
+        Problem p{.type = type};
+        p.last = bits & 1, p.bias = bits & 2, p.relu = bits & 4, p.alpha = bits & 8 ? -0.375 : 1;
+        if (bits & 16)
+          p.groups = 2, p.inChannels = 4, p.outChannels = 6;
+        if (bits & 32)
+          p.strides = {2, 3};
+        if (bits & 64)
+          p.dilations = {2, 3};
+        if (bits & 128)
+          p.pad = {2, 1};
+        p.residual = residual;
+        driver().configure(("order=" + std::string(orders[count % 4]) + " seed=" + std::to_string(count)).c_str());
+        ++count;
+        ASSERT_EQ(tryConvolution(card, p), "") << ::testing::PrintToString(p) << ": " << library().lastRefusal;
+      }
+  EXPECT_EQ(library().executed, count); // none ran as generated
+  EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
+}
+
+TEST_F(CudnnLaunches, WindowsMayBeAnything) {
+  Card card;
+  uint64_t count = 0;
+  for (const bool last : {false, true})
+    for (const Pair window : {Pair{1, 1}, Pair{1, 3}, Pair{3, 1}, Pair{6, 5}})
+      for (const int64_t groups : {1, 4}) // 4: depthwise
+        for (const int64_t batch : {1, 3}) {
+          const Problem p{.last = last,
+                          .batch = batch,
+                          .groups = groups,
+                          .inChannels = 4,
+                          .outChannels = 8,
+                          .window = window,
+                          .bias = true};
+          ASSERT_EQ(tryConvolution(card, p), "") << ::testing::PrintToString(p) << ": " << library().lastRefusal;
+          ++count;
+        }
+  EXPECT_EQ(library().executed, count);
+}
+
+/// An engine that needs better aligned tensors must not be taken for them.
+TEST_F(CudnnLaunches, AddressesMayBeAnywhere) {
+  Card card;
+  for (const DType type : {f32, bf16})
+    for (const int64_t shift : {0, 1, 2, 4, 8})
+      for (const int operand : {-1, 0, 1, 2, 3, 4}) {
+        const Problem p{.type = type,
+                        .inChannels = 4,
+                        .bias = true,
+                        .residual = Residual::Separate,
+                        .shift = shift,
+                        .shifted = operand};
+        ASSERT_EQ(tryConvolution(card, p), "") << ::testing::PrintToString(p);
+      }
+  EXPECT_EQ(library().refused, 0u) << library().lastRefusal;
+}
+
+TEST_F(CudnnLaunches, EveryEngineThatIsExactIsTaken) {
+  Card card;
+  for (const int engine : {20, 21, 22, 30})
+    for (const DType type : {f32, f16, bf16})
+      for (const bool last : {false, true}) {
+        library().onlyEngine = engine;
+        const Problem p{
+            .type = type, .last = last, .inChannels = 8, .bias = true, .relu = true, .residual = Residual::InPlace};
+        ASSERT_EQ(tryConvolution(card, p), "") << ::testing::PrintToString(p) << ", engine " << engine;
+        EXPECT_EQ(library().lastEngine, engine);
+      }
+}
+
+/// Two streams at work at the same time have a workspace each, and the handle the stream of each launch.
+TEST_F(CudnnLaunches, StreamsShareNoWorkspace) {
+  library().onlyEngine = 21;
+  Card card;
+  const Problem p{.inChannels = 8};
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Convolution one(card, p, 1), two(card, p, 2);
+  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+  driver().configure("order=late");
+  const Event ends[] = {one.launch(kernel, desc), two.launch(kernel, desc, {}, other.get())};
+  for (const Event &end : ends)
+    ASSERT_EQ(card.await(end), "");
+  EXPECT_EQ(one.check(), "");
+  EXPECT_EQ(two.check(), "");
+}
+
+TEST_F(CudnnLaunches, AKernelTakesOtherAddressesAndSizes) {
+  Card card;
+  Problem p{.bias = true};
+  // The first symbol is of something else.
+  const KernelDesc desc = descOf(p, callOf(p, "2*images[1..64] + 1"), R"("symbols":["other","images[1..64]"],)");
+  const DeviceKernelRef kernel = card.load(desc);
+  for (const int64_t images : {2, 5, 2, 1, 5}) {
+    p.batch = 2 * images + 1;
+    Convolution convolution(card, p, uint64_t(images));
+    const int64_t scalars[] = {99, images};
+    ASSERT_EQ(card.await(convolution.launch(kernel, desc, scalars)), "");
+    ASSERT_EQ(convolution.check(), "") << images;
+  }
+  EXPECT_EQ(library().executed, 5u);
+  EXPECT_EQ(library().heuristics, 3u);
+}
+
+//--- The generated kernel ---------------------------------------------------------------------------------------------
+/// A convolution that is a product: of weights and one image, whose window has one element.
+Problem plain() { return {.batch = 1, .inChannels = 8, .outChannels = 5, .window = {1, 1}}; }
+std::string plainCall(const std::string &batch = {}) { return callOf(plain(), batch); }
+
+std::string runWithGenerated(const std::string &call, int scalars = 0, const Problem &p = plain()) {
+  Card card;
+  std::string swapped = call; // the generated product has the weights first
+  if (const size_t at = swapped.find(R"("image":0,"weights":1)"); at != std::string::npos)
+    swapped.replace(at, 21, R"("image":1,"weights":0)");
+  const KernelDesc desc = descOf(p, swapped);
+  const DeviceKernelRef kernel =
+      card.load(desc, productKernel("convolution", p.in[0] * p.in[1], p.inChannels, scalars));
+  Convolution convolution(card, p);
+  std::swap(convolution.regions[0], convolution.regions[1]);
+  const std::vector<int64_t> values(size_t(scalars), 1);
+  for (int i = 0; i < 2; ++i)
+    if (const std::string failure = card.await(convolution.launch(kernel, desc, values)); !failure.empty())
+      return failure;
+  return convolution.check();
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithoutAnEngine) {
+  library().hasNoEngine = true;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(runWithGenerated(plainCall()), "");
+  const std::string notes = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(notes.find("kernel 'convolution' runs as generated: cuDNN has no engine"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find("kernel 'convolution'"), notes.rfind("kernel 'convolution'")) << notes;
+  EXPECT_EQ(library().executed, 0u);
+}
+
+/// Those that round more, or differently each time.
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWhereNoEngineIsExact) {
+  for (const int engine : {3, 5, 7, 8}) {
+    library().onlyEngine = engine;
+    EXPECT_EQ(runWithGenerated(plainCall()), "");
+    EXPECT_EQ(library().executed, 0u) << engine;
+  }
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWhereTheGraphIsRefused) {
+  library().graphFailure = 3001;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(runWithGenerated(plainCall()), "");
+  const std::string notes = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(notes.find("describing the graph failed: CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN"), std::string::npos)
+      << notes;
+  EXPECT_EQ(library().executed, 0u);
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWhereTheLaunchIsRefused) {
+  library().failure = 3000;
+  EXPECT_EQ(runWithGenerated(plainCall()), "");
+  EXPECT_EQ(library().executed, 0u);
+}
+
+TEST_F(CudnnLaunches, AnotherEngineIsTakenWhereOneMakesNoPlan) {
+  library().planFailure = 4001;
+  Card card;
+  const Problem p{.inChannels = 4};
+  EXPECT_EQ(tryConvolution(card, p), "");
+  EXPECT_EQ(library().lastEngine, 21);
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsForSizesThatTheLaunchDoesNotCarry) {
+  EXPECT_EQ(runWithGenerated(plainCall("images"), 1), "");
+  EXPECT_EQ(library().executed, 0u);
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsForSizesThatMakeNoConvolution) {
+  EXPECT_EQ(runWithGenerated(with(plainCall(), R"("pad":[0,0])", R"("pad":[0,1])")), "");
+  EXPECT_EQ(library().executed, 0u);
+}
+
+TEST_F(CudnnLaunches, AnErrorNamesTheKernel) {
+  library().failure = 5000;
+  const std::string failure = runWithGenerated(plainCall());
+  EXPECT_NE(failure.find("gpu0: kernel 'convolution': cudnnBackendExecute failed: CUDNN_STATUS_EXECUTION_FAILED"),
+            std::string::npos)
+      << failure;
+}
+
+TEST_F(CudnnLaunches, OperandsThatAreTooSmallAreRefused) {
+  for (size_t operand = 0; operand < 5; ++operand) {
+    const Problem p{.bias = true, .residual = Residual::Separate};
+    Card card;
+    const KernelDesc desc = descOf(p, callOf(p));
+    const DeviceKernelRef kernel = card.load(desc);
+    Convolution convolution(card, p);
+    convolution.regions[operand].bytes -= 4;
+    const std::string failure = card.await(convolution.launch(kernel, desc));
+    EXPECT_NE(failure.find("kernel 'convolution': operand " + std::to_string(operand) + " has"), std::string::npos)
+        << failure;
+  }
+}
+
+TEST_F(CudnnLaunches, DescriptionsThatMakeNoSenseAreRefused) {
+  Card card;
+  const std::string call = callOf({});
+  for (const auto &[from, to] :
+       {std::pair("\"f32\"", "\"i8\""), std::pair("\"nchw\"", "\"chwn\""), std::pair("[6,5]", "[6]"),
+        std::pair("\"strides\":[1,1]", "\"strides\":[1,1,1]"), std::pair("\"groups\":1", "\"groups\":2"),
+        std::pair("\"groups\":1", "\"groups\":0"), std::pair("\"batch\":2", "\"batch\":\"5 +\""),
+        std::pair("\"batch\":2,", ""), std::pair("\"image\":0", "\"image\":-1")}) {
+    const KernelDesc desc = descOf({}, with(call, from, to));
+    try {
+      card.load(desc);
+      ADD_FAILURE() << to;
+    } catch (const InputError &problem) {
+      EXPECT_NE(std::string(problem.what()).find("kernel 'convolution': its call of cuDNN is not understood"),
+                std::string::npos)
+          << problem.what();
+    }
+  }
+}
+
+TEST_F(CudnnLaunches, NothingIsLeftBehind) {
+  {
+    Card card;
+    ASSERT_EQ(tryConvolution(card, {}), "");
+  }
+  const standin::Alive before = driver().alive();
+  {
+    Card card;
+    ASSERT_EQ(tryConvolution(card, {}), "");
+  }
+  const standin::Alive after = driver().alive();
+  EXPECT_EQ(std::memcmp(&before, &after, sizeof before), 0);
+  EXPECT_EQ(after.allocations, 0u);
+}
+
+TEST_F(CudnnLaunches, ACardWithoutMemoryForAWorkspaceDoesWithout) {
+  driver().configure("bytes=8388608");
+  {
+    Card card;
+    EXPECT_EQ(tryConvolution(card, {}), "");
+  }
+  driver().configure("bytes=8589934592");
+  EXPECT_EQ(library().executed, 1u);
+  EXPECT_EQ(library().lastEngine, 22); // 21 comes before it, and needs one
+}
+
+/// Each call of the driver fails once: the result is right, or an error says what failed.
+TEST_F(CudnnLaunches, EveryCallMayFail) {
+  {
+    Card card;
+    ASSERT_EQ(tryConvolution(card, {}), "");
+  } // cards are listed once for the process
+  const Problem p{.bias = true, .residual = Residual::InPlace};
+  int failed = 0;
+  for (uint64_t n = 1;; ++n) {
+    ASSERT_LT(n, 1000u);
+    driver().configure(("forget=1 order=random seed=" + std::to_string(n) + " fail=" + std::to_string(n)).c_str());
+    std::string message;
+    try {
+      Card card;
+      message = tryConvolution(card, p);
+    } catch (const Error &problem) {
+      message = problem.what();
+    }
+    const std::string call = driver().failedCall();
+    ASSERT_EQ(standin::findings(driver()), "") << n << ": " << call;
+    if (call.empty())
+      break;
+    EXPECT_EQ(message.find("element"), std::string::npos) << n << ": " << call << ": " << message;
+    failed += !message.empty();
+  }
+  EXPECT_GT(failed, 5);
+}
+
+//--- Choices of engines, each in a process of its own -----------------------------------------------------------------
+/// Runs a convolution twice, and says what was asked of the library and which engine ran last.
+[[noreturn]] void chooseOnce(const char *tune, bool stamps, Residual residual) {
+  if (tune)
+    setenv("TRESSEL_CUDNN_TUNE", tune, 1);
+  unsetenv("TRESSEL_CACHE_LIMIT");
+  std::string wrong;
+  {
+    Card card({.stamps = stamps});
+    const Problem p{.inChannels = 4, .residual = residual};
+    wrong = tryConvolution(card, p) + tryConvolution(card, p);
+  }
+  std::fprintf(stderr, "%sheuristics %d executed %d engine %d %s\n", wrong.c_str(), int(library().heuristics),
+               int(library().executed), library().lastEngine, standin::findings(driver()).c_str());
+  _exit(wrong.empty() && standin::findings(driver()).empty() ? 0 : 1);
+}
+
+TEST_F(CudnnLaunches, EnginesAreMeasuredOnceAndKept) {
+  const char *kFolder = "TRESSEL_CUDNN_TEST_FOLDER"; // the processes that EXPECT_EXIT begins run all of this
+  if (char made[] = "/tmp/cudnn-test-XXXXXX"; !std::getenv(kFolder) && mkdtemp(made))
+    setenv(kFolder, made, 1);
+  const std::string folder = std::getenv(kFolder), file = folder + "/cudnn.txt";
+  setenv("TRESSEL_CACHE_DIR", folder.c_str(), 1);
+  // One graph of the heuristics' choice each; four candidates, each four times, and then the choice, twice.
+  EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0),
+              "heuristics 2 executed 2 engine 20 ");
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 1 executed 18 ");
+  EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 0 executed 2 ");
+  EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 0 executed 2 ");
+  EXPECT_EXIT(chooseOnce("0", true, Residual::None), ::testing::ExitedWithCode(0),
+              "heuristics 2 executed 2 engine 20 ");
+  EXPECT_EXIT(chooseOnce(nullptr, true, Residual::InPlace), ::testing::ExitedWithCode(0), "heuristics 1 executed 18 ");
+  // What was kept is made from its engine and knobs again: others that are no engine, or not exact, are not.
+  for (const auto &[engine, seen] :
+       {std::pair("22,12=1", "heuristics 0 executed 2 engine 22 "),
+        std::pair("22,12=7", "heuristics 2 executed 2 engine 20 "),
+        std::pair("3", "heuristics 2 executed 2 engine 20 "), std::pair("99", "heuristics 2 executed 2 engine 20 "),
+        std::pair("22,", "heuristics 2 executed 2 engine 20 ")}) {
+    if (std::ifstream in(file); in) {
+      std::ostringstream changed;
+      for (std::string problem, choice; in >> problem >> choice;)
+        changed << problem << " " << engine << "\n";
+      std::ofstream(file) << changed.str();
+    }
+    EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0), seen) << engine;
+  }
+  unsetenv("TRESSEL_CACHE_DIR");
+  unsetenv(kFolder);
+  std::filesystem::remove_all(folder);
+}
+
+//--- Without the library ----------------------------------------------------------------------------------------------
+/// What a process does that has no cuDNN that serves.
+int runWithoutLibrary() {
+  const std::string wrong = runWithGenerated(plainCall()) + runWithGenerated(plainCall()) + standin::findings(driver());
+  std::fprintf(stderr, "%s", wrong.c_str());
+  return wrong.empty() ? 0 : 1;
+}
+/// Its notes; `set` are variables of its environment.
+std::string notesWithoutLibrary(const std::string &set) {
+  char notes[] = "/tmp/cudnn-test-XXXXXX";
+  const int file = mkstemp(notes);
+  if (file < 0)
+    return "no file for the notes";
+  close(file);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const int status = std::system((set + " '" + program + "' --without-library 2>" + notes).c_str());
+  std::ostringstream text;
+  text << std::ifstream(notes).rdbuf();
+  std::filesystem::remove(notes);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? text.str() : "failed: " + text.str();
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithoutTheLibrary) {
+  char folder[] = "/tmp/cudnn-test-XXXXXX";
+  ASSERT_TRUE(mkdtemp(folder));
+  const std::string base = folder;
+  Dl_info where;
+  ASSERT_TRUE(dladdr(reinterpret_cast<const void *>(driver().alive), &where));
+  std::filesystem::create_symlink(std::filesystem::canonical(where.dli_fname), base + "/libcuda.so.1");
+  std::ofstream(base + "/libcudnn.so.9") << ""; // no library: the system's is not looked for
+  const std::string text = notesWithoutLibrary("TRESSEL_STANDIN_TRIED=1 LD_LIBRARY_PATH='" + base + "'"),
+                    note = "convolutions run as generated kernels, without cuDNN: libcudnn.so.9 is not found";
+  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
+  EXPECT_NE(text.find(note), std::string::npos) << text;
+  EXPECT_EQ(text.find(note), text.rfind(note)) << text;
+  std::filesystem::remove_all(base);
+}
+
+TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithALibraryThatIsTooOld) {
+  const std::string text = notesWithoutLibrary("TRESSEL_STANDIN_CUDNN_VERSION=80907");
+  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
+  EXPECT_NE(text.find("and 9.0.0 is the oldest that serves"), std::string::npos) << text;
+}
+
+//--- Planted mistakes -------------------------------------------------------------------------------------------------
+/// The description says something else than the operands are: each with the same number of results.
+TEST_F(CudnnLaunches, WrongDescriptionsAreFound) {
+  const Problem wide{.in = {9, 9}, .window = {3, 3}, .strides = {4, 4}, .pad = {1, 2}};
+  const Problem narrow{.in = {6, 6}, .window = {3, 3}, .strides = {2, 2}};
+  const Problem square{.inChannels = 4, .in = {5, 5}, .window = {2, 3}, .dilations = {2, 1}};
+  const Problem groups{.groups = 2, .inChannels = 4, .outChannels = 4};
+  const Problem added{.batch = 1, .outChannels = 4, .bias = true, .residual = Residual::Separate, .alpha = 0.5};
+  uint64_t count = 0;
+  for (const auto &[p, from, to] :
+       {std::tuple(wide, R"("pad":[1,2])", R"("pad":[2,1])"),                       // pads that are swapped
+        std::tuple(narrow, R"("strides":[2,2])", R"("strides":[3,2])"),             // a wrong stride
+        std::tuple(narrow, R"("strides":[2,2])", R"("strides":[2,3])"),             //
+        std::tuple(square, R"("window":[2,3])", R"("window":[2,3])"),               // right: the check itself
+        std::tuple(square, R"("layout":"nchw")", R"("layout":"nhwc")"),             // the other layout
+        std::tuple(groups, R"("image":0,"weights":1)", R"("image":0,"weights":0)"), // another operand
+        std::tuple(added, R"("alpha":0.5)", R"("alpha":0.25)"),                     // a wrong factor
+        std::tuple(added, R"("residual":3)", R"("residual":4)")}) {                 // a residual that is not there yet
+    Card card;
+    const std::string wrong = tryConvolution(card, p, with(callOf(p), from, to));
+    EXPECT_EQ(wrong.find("element") != std::string::npos, std::string_view(from) != to)
+        << ::testing::PrintToString(p) << ": " << to << ": " << wrong;
+    EXPECT_EQ(library().executed, ++count) << to << ": " << library().lastRefusal;
+  }
+}
+
+/// Two convolutions over the same result, on two streams.
+std::string twoStreams(bool waits) {
+  Card card;
+  const Problem p;
+  const KernelDesc desc = descOf(p, callOf(p));
+  const DeviceKernelRef kernel = card.load(desc);
+  Convolution convolution(card, p);
+  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+  const Event first = convolution.launch(kernel, desc);
+  const Event second =
+      convolution.launch(kernel, desc, {}, other.get(), waits ? std::span(&first, 1) : std::span<const Event>());
+  card.await(first), card.await(second);
+  return standin::findings(driver());
+}
+TEST_F(CudnnLaunches, AMissingWaitIsFound) {
+  EXPECT_EQ(twoStreams(true), "");
+  EXPECT_NE(twoStreams(false).find("cudnnBackendExecute"), std::string::npos);
+  driver().configure("forget=1");
+}
+
+TEST_F(CudnnLaunches, AMissingWaitForAnOperandIsFound) {
+  for (size_t operand = 0; operand < 4; ++operand) {
+    Card card;
+    const Problem p{.bias = true, .residual = Residual::Separate};
+    const KernelDesc desc = descOf(p, callOf(p));
+    const DeviceKernelRef kernel = card.load(desc);
+    Convolution convolution(card, p);
+    const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
+    const Region filled[] = {convolution.regions[operand]};
+    const Event fill = other->submit({.kind = DeviceCommandKind::Fill, .regions = filled});
+    const Event end = convolution.launch(kernel, desc);
+    card.await(fill), card.await(end);
+    EXPECT_NE(standin::findings(driver()), "") << operand;
+    driver().configure("forget=1");
+  }
+}
+
+/// What NVIDIA's library refuses.
+TEST_F(CudnnLaunches, TheStandInRefusesMistakes) {
+  void *opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+  auto find = [&]<typename Fn>(Fn *&fn, const char *name) { fn = reinterpret_cast<Fn *>(dlsym(opened, name)); };
+  int (*create)(int, void **), (*destroy)(void *), (*finalize)(void *);
+  int (*set)(void *, int, int, int64_t, const void *), (*get)(void *, int, int, int64_t, int64_t *, void *);
+  find(create, "cudnnBackendCreateDescriptor"), find(destroy, "cudnnBackendDestroyDescriptor");
+  find(finalize, "cudnnBackendFinalize"), find(set, "cudnnBackendSetAttribute");
+  find(get, "cudnnBackendGetAttribute");
+  auto expect = [&](int status, int expected, const char *why) {
+    EXPECT_EQ(status, expected) << why;
+    EXPECT_STREQ(library().lastRefusal, why);
+  };
+  void *tensor = nullptr, *operation = nullptr, *none = nullptr;
+  expect(create(999, &none), 3000, "no such descriptor");
+  ASSERT_EQ(create(17, &tensor), 0);
+  ASSERT_EQ(create(10, &operation), 0);
+  const int type = 0;
+  const int64_t four[] = {1, 8, 4, 4}, zero[] = {1, 8, 0, 4}, one = 1, three = 3;
+  int64_t count = 0, value = 0;
+  ASSERT_EQ(set(tensor, 901, 1, 1, &type), 0);
+  expect(set(tensor, 901, 3, 1, &type), 2010, "the attribute has another type");
+  expect(set(tensor, 901, 1, 2, &type), 2000, "the attribute has another number of values");
+  expect(set(tensor, 100, 1, 1, &type), 2000, "no such attribute");
+  expect(set(tensor, 902, 3, 4, nullptr), 2002, "no values");
+  expect(finalize(tensor), 2000, "an attribute was not set");
+  expect(get(tensor, 902, 3, 4, &count, &value), 2004, "a descriptor that is not finalized");
+  expect(set(operation, 704, 15, 1, &tensor), 2004, "a descriptor that is not finalized");
+  ASSERT_EQ(set(tensor, 902, 3, 4, zero), 0);
+  ASSERT_EQ(set(tensor, 903, 3, 4, four), 0);
+  ASSERT_EQ(set(tensor, 906, 3, 1, &one), 0);
+  ASSERT_EQ(set(tensor, 900, 3, 1, &three), 0);
+  expect(finalize(tensor), 2000, "a dimension or stride is less than 1");
+  ASSERT_EQ(set(tensor, 902, 3, 4, four), 0);
+  expect(finalize(tensor), 2000, "the alignment of a tensor");
+  const int64_t sixteen = 16;
+  ASSERT_EQ(set(tensor, 900, 3, 1, &sixteen), 0);
+  ASSERT_EQ(finalize(tensor), 0);
+  expect(set(tensor, 906, 3, 1, &one), 2000, "it is finalized already");
+  expect(set(operation, 702, 15, 1, &tensor), 2012, "a descriptor of another kind");
+  ASSERT_EQ(set(operation, 704, 15, 1, &tensor), 0);
+  ASSERT_EQ(get(tensor, 906, 3, 1, &count, &value), 0);
+  EXPECT_EQ(value, 1);
+  expect(get(tensor, 906, 1, 1, &count, &value), 2010, "the attribute has another type");
+  ASSERT_EQ(destroy(tensor), 0);
+  expect(destroy(tensor), 2000, "no descriptor");
+  ASSERT_EQ(destroy(operation), 0);
+}
+
+} // namespace
+} // namespace tressel::runtime
+
+int main(int argc, char **argv) {
+  const auto &control = tressel::standin::requireStandIn(argv, "cards=1 findings=keep");
+  if (argc > 1 && std::string_view(argv[1]) == "--without-library") {
+    control.configure("forget=1");
+    return tressel::runtime::runWithoutLibrary();
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  return RUN_ALL_TESTS();
+}
