@@ -62,7 +62,6 @@ enum Type : int { ///< cudnnBackendAttributeType_t
   kTypeBoolean = 2,
   kTypeInt64 = 3,
   kTypeFloat = 4,
-  kTypeDouble = 5,
   kTypePointer = 6,
   kTypeConvolutionMode = 7,
   kTypeHeuristicMode = 8,

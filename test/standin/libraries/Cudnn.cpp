@@ -514,6 +514,7 @@ struct Run {
   bool isBackwards = false;
   std::map<int64_t, uint64_t> addresses;
   uint64_t workspace = 0;
+  mutable std::map<int64_t, std::byte *> memory; ///< of the tensors, while it runs
 
   static void run(void *user) {
     const std::unique_ptr<Run> all(static_cast<Run *>(user));
@@ -522,14 +523,20 @@ struct Run {
   static std::byte *at(uint64_t address, uint64_t bytes) {
     return static_cast<std::byte *>(driver()->host(address, bytes));
   }
-  uint64_t place(const Tensor &t, const std::vector<int64_t> &index) const {
+  static uint64_t offsetOf(const Tensor &t, const std::vector<int64_t> &index) {
     int64_t offset = 0;
     for (size_t d = 0; d < t.dims.size(); ++d)
       offset += t.dims[d] == 1 ? 0 : index[d] * t.strides[d];
-    return addresses.at(t.id) + static_cast<uint64_t>(offset) * tressel::standin::bytesOf(t.type);
+    return static_cast<uint64_t>(offset) * tressel::standin::bytesOf(t.type);
+  }
+  std::byte *place(const Tensor &t, const std::vector<int64_t> &index) const {
+    std::byte *&base = memory[t.id];
+    if (!base)
+      base = at(addresses.at(t.id), static_cast<uint64_t>(t.span()) * tressel::standin::bytesOf(t.type));
+    return base + offsetOf(t, index);
   }
   float value(const Tensor &t, const std::vector<int64_t> &index) const {
-    return tressel::standin::load(at(place(t, index), tressel::standin::bytesOf(t.type)), t.type);
+    return tressel::standin::load(place(t, index), t.type);
   }
   /// A virtual tensor keeps no more than its type.
   static float rounded(float value, Number type) {
@@ -603,7 +610,7 @@ struct Run {
         if (o.y.isVirtual)
           sum = rounded(sum, o.y.type);
       }
-      tressel::standin::store(at(place(result, index), tressel::standin::bytesOf(result.type)), result.type, sum);
+      tressel::standin::store(place(result, index), result.type, sum);
     }
   }
 };
@@ -620,7 +627,7 @@ void addBytes(std::vector<LibraryBytes> &list, const Run &run, const Tensor &t, 
     int64_t left = i;
     for (size_t d = index.size(); d-- > 0;)
       index[d] = left % t.dims[d], left /= t.dims[d];
-    list.push_back({run.place(t, index), element, true});
+    list.push_back({address + Run::offsetOf(t, index), element, true});
   }
 }
 
