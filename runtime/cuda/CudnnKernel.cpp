@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <climits>
+#include <deque>
 #include <numeric>
 #include <utility>
 
@@ -72,7 +73,7 @@ struct CudnnKernel::Candidate {
 };
 
 struct CudnnKernel::Plan final : LibraryKernel::Plan {
-  std::vector<CudnnDescriptor> parts; ///< of the graph
+  std::deque<CudnnDescriptor> parts; ///< of the graph: they stay where they are
   std::optional<CudnnDescriptor> graph;
   std::optional<Candidate> chosen;
 };
@@ -181,7 +182,6 @@ std::vector<int64_t> CudnnKernel::stridesOf(const std::vector<int64_t> &dims) co
 
 //--- Graphs -----------------------------------------------------------------------------------------------------------
 void CudnnKernel::describe(Plan &plan, const Key &key, const Numbers &n) const {
-  plan.parts.reserve(16); // operations refer to them
   auto part = [&](dnn::Kind kind, const char *what) -> CudnnDescriptor & {
     return plan.parts.emplace_back(library_, kind, what);
   };
@@ -385,32 +385,28 @@ std::optional<CudnnKernel::Candidate> CudnnKernel::rebuild(const Plan &plan, con
   }
 }
 
-std::vector<CudnnKernel::Candidate> CudnnKernel::propose(const Plan &plan, size_t wanted, size_t workspaceBytes) const {
-  std::vector<Candidate> found;
-  for (const dnn::HeuristicMode mode : {dnn::kModeA, dnn::kFallback}) {
-    if (!found.empty())
+void CudnnKernel::propose(const Plan &plan, dnn::HeuristicMode mode, size_t wanted, size_t workspaceBytes,
+                          std::vector<Candidate> &found) const {
+  CudnnDescriptor heuristics(library_, dnn::kHeuristics, "asking for engines");
+  heuristics.set(dnn::kHeuristicsGraph, *plan.graph)
+      .set(dnn::kHeuristicsMode, dnn::kTypeHeuristicMode, mode)
+      .finalize();
+  const int64_t count = heuristics.count(dnn::kHeuristicsResults, dnn::kTypeDescriptor);
+  for (CudnnDescriptor &config :
+       heuristics.list(dnn::kHeuristicsResults, dnn::kEngineConfig, count, "asking for engines")) {
+    if (found.size() == wanted)
       break;
-    CudnnDescriptor heuristics(library_, dnn::kHeuristics, "asking for engines");
-    heuristics.set(dnn::kHeuristicsGraph, *plan.graph).set(dnn::kHeuristicsMode, dnn::kTypeHeuristicMode, mode);
-    heuristics.finalize();
-    const int64_t count = heuristics.count(dnn::kHeuristicsResults, dnn::kTypeDescriptor);
-    for (CudnnDescriptor &config :
-         heuristics.list(dnn::kHeuristicsResults, dnn::kEngineConfig, count, "asking for engines")) {
-      if (found.size() == wanted)
-        break;
-      std::vector<CudnnDescriptor> engines = config.list(dnn::kConfigEngine, dnn::kEngine, 1, "reading an engine");
-      if (engines.empty() || !serves(engines[0]))
-        continue;
-      Knobs knobs;
-      for (const CudnnDescriptor &knob :
-           config.list(dnn::kConfigKnobs, dnn::kKnobChoice, kMostKnobs, "reading the knobs of an engine"))
-        knobs.emplace_back(static_cast<int>(knob.number(dnn::kKnobType, dnn::kTypeKnob)), knob.number(dnn::kKnobValue));
-      std::string name = spell(engines[0].number(dnn::kEngineIndex), knobs);
-      if (std::optional<Candidate> made = build(std::move(config), std::move(name), workspaceBytes))
-        found.push_back(std::move(*made));
-    }
+    std::vector<CudnnDescriptor> engines = config.list(dnn::kConfigEngine, dnn::kEngine, 1, "reading an engine");
+    if (engines.empty() || !serves(engines[0]))
+      continue;
+    Knobs knobs;
+    for (const CudnnDescriptor &knob :
+         config.list(dnn::kConfigKnobs, dnn::kKnobChoice, kMostKnobs, "reading the knobs of an engine"))
+      knobs.emplace_back(static_cast<int>(knob.number(dnn::kKnobType, dnn::kTypeKnob)), knob.number(dnn::kKnobValue));
+    std::string name = spell(engines[0].number(dnn::kEngineIndex), knobs);
+    if (std::optional<Candidate> made = build(std::move(config), std::move(name), workspaceBytes))
+      found.push_back(std::move(*made));
   }
-  return found;
 }
 
 void CudnnKernel::choose(Plan &plan, const Key &key, const Numbers &numbers, const Call &call) const {
@@ -423,7 +419,15 @@ void CudnnKernel::choose(Plan &plan, const Key &key, const Numbers &numbers, con
         plan.isTaken = true;
         return;
       }
-  std::vector<Candidate> usable = propose(plan, tuned == Tuning::On ? kMostCandidates : 1, workspaceBytes);
+  std::vector<Candidate> usable;
+  for (const dnn::HeuristicMode mode : {dnn::kModeA, dnn::kFallback})
+    try {
+      if (usable.empty())
+        propose(plan, mode, tuned == Tuning::On ? kMostCandidates : 1, workspaceBytes, usable);
+    } catch (const CudnnFailure &failure) { // a mode need not know the graph
+      if (!dnn::isRefusal(failure.status))
+        throw;
+    }
   if (usable.empty()) {
     noteGenerated(concat("cuDNN has no engine for its convolution (", nameOf(type_), ", ",
                          channelsLast_ ? "channels last" : "channels first", ", ", inChannels_, " to ", outChannels_,

@@ -46,7 +46,8 @@ private:
   void checkElements(const Numbers &numbers, const Call &call) const;
   void describe(Plan &plan, const Key &key, const Numbers &numbers) const;
   void choose(Plan &plan, const Key &key, const Numbers &numbers, const Call &call) const;
-  std::vector<Candidate> propose(const Plan &plan, size_t wanted, size_t workspaceBytes) const;
+  void propose(const Plan &plan, dnn::HeuristicMode mode, size_t wanted, size_t workspaceBytes,
+               std::vector<Candidate> &found) const;
   bool serves(const CudnnDescriptor &engine) const;
   std::optional<Candidate> build(CudnnDescriptor config, std::string name, size_t workspaceBytes) const;
   std::optional<Candidate> rebuild(const Plan &plan, const std::string &name, size_t workspaceBytes) const;

@@ -446,6 +446,8 @@ int finalizeHeuristics(Descriptor &d) {
   const int64_t mode = d.one(200);
   if (mode != 0 && mode != 2 && mode != 3)
     return refuse(kNotSupported, "the mode of the heuristics");
+  if (mode == 3 && state.modeFailure)
+    return refuse(state.modeFailure, "asked for by a test");
   auto propose = [&](Engine number, int64_t order) {
     if (state.hasNoEngine || (state.onlyEngine >= 0 && number != state.onlyEngine) || missing(number, d.other(201)))
       return;

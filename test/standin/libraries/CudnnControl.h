@@ -15,6 +15,7 @@ struct CudnnControl {
   int64_t onlyEngine = -1;      ///< the heuristics propose this one alone; -1: all of them
   bool hasNoEngine = false;     ///< the heuristics propose nothing
   int graphFailure = 0;         ///< finalizing a graph returns this status; 0: it does what it says
+  int modeFailure = 0;          ///< finalizing heuristics of mode A returns this status
   int planFailure = 0;          ///< the next plan that is finalized returns this status
   int failure = 0;              ///< the next graphs do nothing and return this status; 0: none
 };

@@ -390,6 +390,18 @@ TEST_F(CudnnLaunches, AnotherEngineIsTakenWhereOneMakesNoPlan) {
   EXPECT_EQ(library().lastEngine, 21);
 }
 
+TEST_F(CudnnLaunches, TheFallbackModeIsAskedWhereTheOtherOneRefuses) {
+  library().modeFailure = 3000;
+  {
+    Card card;
+    EXPECT_EQ(tryConvolution(card, {}), "");
+  }
+  EXPECT_EQ(library().lastEngine, 30);
+  library().modeFailure = 4000;
+  const std::string failure = runWithGenerated(plainCall());
+  EXPECT_NE(failure.find("kernel 'convolution': cuDNN: asking for engines failed"), std::string::npos) << failure;
+}
+
 TEST_F(CudnnLaunches, TheGeneratedKernelRunsForSizesThatTheLaunchDoesNotCarry) {
   EXPECT_EQ(runWithGenerated(plainCall("images"), 1), "");
   EXPECT_EQ(library().executed, 0u);
