@@ -404,7 +404,7 @@ void Executor::run() {
 }
 
 void Executor::standstill() {
-  // Who waits first, and who else is where.
+  // The first lane that waits, and where the other lanes are.
   std::string waits, others;
   unsigned more = 0;
   for (Warp &warp : block_.warps) {
