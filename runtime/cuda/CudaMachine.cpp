@@ -441,6 +441,8 @@ bool CudaMachine::isPageable(const Region &r) const {
 }
 
 Event CudaMachine::staging(const Region &region) const {
+  if (region.home.device.kind != DeviceKind::Cpu)
+    return {}; // such copies end in memory of the host
   for (const CudaStream *stream : streams_)
     if (const Event event = stream->staging(region); event.semaphore)
       return event;
