@@ -100,8 +100,14 @@ public:
 
 private:
   friend class Placement;
-  /// Whether accelerators with an architecture of their own have a kernel for a launch.
+  /// Whether accelerators with an architecture of their own have a kernel for a launch, or for all launches of an op
+  /// with bodies.
   bool isForAccelerators(Operation *op) {
+    if (isa<graph::ControlOpInterface>(op))
+      return !op->walk([&](graph::LaunchOp launch) {
+                  return isForAccelerators(launch) && graph::deviceOf(launch) != graph::kHost ? WalkResult::advance()
+                                                                                              : WalkResult::interrupt();
+                }).wasInterrupted();
     auto launch = dyn_cast<graph::LaunchOp>(op);
     auto kernel = launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()) : graph::KernelOp();
     return kernel && kernel.isForGpu();
@@ -161,7 +167,7 @@ void Placer::collect(func::FuncOp main) {
     task.isAnnotated = graph::deviceOf(op).has_value();
     if (std::optional<runtime::DeviceRef> device = graph::deviceOf(op))
       task.fixed = costs.indexOf(*device).value_or(kHostIndex);
-    else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op) || (needsOwnKernels && !isForAccelerators(op)))
+    else if (facts.hasEffects(op) || (needsOwnKernels && !isForAccelerators(op)))
       task.fixed = kHostIndex;
   }
   for (OpOperand &result : block.getTerminator()->getOpOperands())
@@ -654,8 +660,9 @@ private:
     if (task.isAnnotated) {
       text += ", as annotated";
     } else if (task.fixed != kFree) {
-      text += isa<graph::ControlOpInterface>(task.op) ? ": control flow stays there unless it is annotated"
-                                                      : ": it has effects, or no accelerator has a kernel for it";
+      text += isa<graph::ControlOpInterface>(task.op)
+                  ? ": it has effects, or no accelerator has kernels for all of its bodies"
+                  : ": it has effects, or no accelerator has a kernel for it";
     } else {
       for (unsigned d = 0; d < placer.numDevices; ++d) {
         const double finish = plan.finish[i][d];
