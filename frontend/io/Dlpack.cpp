@@ -3,6 +3,7 @@
 #include "frontend/tensor/Machine.h"
 #include "frontend/tensor/Make.h"
 #include "tressel/runtime/DeviceStorage.h"
+#include "tressel/runtime/Engine.h"
 
 #include <tressel/interchange.h>
 #include <tressel/machine.h>
@@ -118,27 +119,50 @@ runtime::Device &cardOf(const std::shared_ptr<runtime::Machine> &machine, int32_
                    "' has not: call use_machine(\"cuda\"), or copy the tensor to the host first");
 }
 
+using CallersStream = std::optional<void *>;
+
 /// Shares memory of a card, or copies it where it does not begin as kernels expect.
 Tensor importFromCard(const Shared &shared, int32_t ordinal, runtime::Storage::Deleter release, void *managed,
-                      SourceLoc where) {
+                      const CallersStream &stream, SourceLoc where) {
   constexpr uintptr_t kAlign = 64;
   const auto machine = detail::currentMachine();
-  const runtime::DeviceRef device = cardOf(machine, ordinal).caps().device;
+  runtime::Device &card = cardOf(machine, ordinal);
+  const runtime::DeviceRef device = card.caps().device;
   if (!shared.dense)
     throw InputError("a DLPack tensor on a card is not row-major and dense: make it so there first");
   const auto memory = runtime::DeviceMemory::of(machine);
   auto *data = const_cast<std::byte *>(shared.data);
   const int64_t bytes = shared.type.bytes();
-  if (bytes > 0 && reinterpret_cast<uintptr_t>(data) % kAlign == 0)
-    return detail::makeTensor(shared.type, memory->adopt(data, bytes, device, release, managed), where);
-  const runtime::StorageRef copy = memory->allocate(bytes, device);
-  if (bytes > 0)
-    memory->copy(copy->data(), device, data, device, bytes);
-  release(nullptr, managed);
-  return detail::makeTensor(shared.type, copy, where);
+  const bool isShared = bytes > 0 && reinterpret_cast<uintptr_t>(data) % kAlign == 0;
+  const runtime::Event written = stream ? card.endOf(*stream) : runtime::Event();
+  const runtime::StorageRef storage =
+      isShared ? memory->adopt(data, bytes, device, release, managed) : memory->allocate(bytes, device);
+  auto take = [=] {
+    if (isShared)
+      return;
+    if (bytes > 0)
+      memory->copy(storage->data(), device, data, device, bytes);
+    release(nullptr, managed);
+  };
+  if (!written.semaphore) {
+    take();
+    return detail::makeTensor(shared.type, storage, where);
+  }
+  runtime::Engine::global().submit({.op = "from_dlpack", .where = where}, {}, {&storage, 1},
+                                   [machine, written, take](const runtime::TaskView &) -> int32_t {
+                                     constexpr int64_t kPatienceNs = int64_t(3600) * 1'000'000'000;
+                                     if (machine->awaitAny({&written, 1}, kPatienceNs) < 0)
+                                       throw RuntimeError("the stream that writes a DLPack tensor did not end");
+                                     if (written.state() == runtime::Semaphore::State::Failed)
+                                       throw RuntimeError(written.semaphore->failure()->message);
+                                     take();
+                                     return runtime::kKernelOk;
+                                   });
+  return detail::makeTensor(shared.type, storage, where);
 }
 
-template <typename Managed> Tensor import(Managed *managed, const std::source_location &where) {
+template <typename Managed>
+Tensor import(Managed *managed, const CallersStream &stream, const std::source_location &where) {
   if (detail::tracing())
     detail::fail<TraceError>("another library's tensor cannot be taken in a trace", detail::toLoc(where), "from_dlpack",
                              "do it before, and pass the tensor in");
@@ -156,7 +180,10 @@ template <typename Managed> Tensor import(Managed *managed, const std::source_lo
         m->deleter(m);
     };
     if (managed->dl_tensor.device.device_type == io::kDlpackCuda)
-      return importFromCard(shared, managed->dl_tensor.device.device_id, release, managed, detail::toLoc(where));
+      return importFromCard(shared, managed->dl_tensor.device.device_id, release, managed, stream,
+                            detail::toLoc(where));
+    if (stream)
+      throw InputError("a DLPack tensor is on the host, where no stream writes it");
     if (shared.dense)
       return detail::makeTensor(
           shared.type,
@@ -165,6 +192,25 @@ template <typename Managed> Tensor import(Managed *managed, const std::source_lo
     Tensor copy = detail::gatherStrided(shared.data, shared.type, shared.strides, where);
     release(nullptr, managed);
     return copy;
+  });
+}
+
+/// What is put into the stream from now on begins when the tensor's elements are there. False where the driver has no
+/// way to say that.
+bool holdUntilThere(const Tensor &tensor, const std::shared_ptr<runtime::Machine> &machine, void *stream,
+                    const std::source_location &where) {
+  return atLine(where, "to_dlpack", [&] {
+    const runtime::StorageRef &storage = tensor.impl()->storage;
+    if (tensor.type().bytes() > 0 && !storage->data())
+      return false; // its memory is not known yet
+    std::shared_ptr<runtime::HeldStream> held = machine->at(detail::deviceOfHome(tensor.impl()->home)).hold(stream);
+    if (!held)
+      return false;
+    // Destroyed, and with it what the stream waits for, when the task is done, or is not done because its input failed.
+    runtime::Engine::global().submit(
+        {.op = "to_dlpack", .where = detail::toLoc(where)}, {&storage, 1}, {},
+        [machine, held = std::move(held)](const runtime::TaskView &) -> int32_t { return runtime::kKernelOk; });
+    return true;
   });
 }
 
@@ -182,10 +228,12 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
   const bool isOnCard = ordinal >= 0;
   if (!isOnCard) // what no other library knows comes to the host
     tensor = tensor.to(cpu(), where);
-  if (isOnCard)
-    tensor.wait(where);
-  else
+  if (options.stream && !isOnCard)
+    throw InputError("the tensor is on the host, where no stream reads it");
+  if (!isOnCard)
     tensor.data(where); // waits
+  else if (!options.stream || options.copy || !holdUntilThere(tensor, machine, *options.stream, where))
+    tensor.wait(where);
   if (options.copy && isOnCard) {
     const runtime::DeviceRef device = detail::deviceOfHome(tensor.impl()->home);
     const auto memory = runtime::DeviceMemory::of(machine);
@@ -224,8 +272,14 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
 
 } // namespace
 
-Tensor from_dlpack(DLManagedTensor *shared, std::source_location where) { return import(shared, where); }
-Tensor from_dlpack(DLManagedTensorVersioned *shared, std::source_location where) { return import(shared, where); }
+Tensor from_dlpack(DLManagedTensor *shared, std::source_location where) { return import(shared, {}, where); }
+Tensor from_dlpack(DLManagedTensorVersioned *shared, std::source_location where) { return import(shared, {}, where); }
+Tensor from_dlpack(DLManagedTensor *shared, void *stream, std::source_location where) {
+  return import(shared, stream, where);
+}
+Tensor from_dlpack(DLManagedTensorVersioned *shared, void *stream, std::source_location where) {
+  return import(shared, stream, where);
+}
 
 DLManagedTensorVersioned *to_dlpack(const Tensor &tensor, const DlpackOptions &options, std::source_location where) {
   return exportTensor<DLManagedTensorVersioned>(tensor, options, where);

@@ -242,6 +242,7 @@ CudaGroup::CudaGroup(CudaMachine &machine, std::span<Stream *const> streams, std
     const bool isPinned = std::ranges::none_of(c.regions, [](const Region &r) { return r.home.device.kind == DeviceKind::Cpu && r.home.memory == MemoryKind::Host; });
     const DeviceCommandKind kind = c.command.kind;
     const bool isKind = kind == DeviceCommandKind::Copy || kind == DeviceCommandKind::Fill ||
+                        kind == DeviceCommandKind::Wait ||
                         (kind == DeviceCommandKind::Launch && dynamic_cast<const GpuKernel *>(c.command.kernel));
     isNode[i] = isKind && isPinned && dynamic_cast<CudaStream *>(c.stream);
     const auto [at, isFirst] = last.try_emplace(c.stream, i);
@@ -338,7 +339,7 @@ bool CudaGroup::submitGraph(Part &part, std::span<const std::span<const Event>> 
     part.graph->setAddresses(addressesOf(part));
   }
   if (!stream_)
-    stream_ = std::make_unique<CudaStream>(machine_, part.streams.front()->device(), StreamKind::Compute);
+    stream_ = std::make_unique<CudaStream>(machine_, part.streams.front()->device(), "graphs");
   waits_.clear();
   for (CudaStream *stream : part.streams)
     if (const Event before = stream->last(); before.value)

@@ -235,7 +235,12 @@ CudaDevice::~CudaDevice() {
   const Driver &driver = machine_.driver();
   if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
     return;
-  driver.cuCtxSynchronize();
+  // Its own streams have ended; the context's others are the caller's, and may wait for what only this thread can do.
+  followers_.clear();
+  for (const Passed &passed : holds_) {
+    driver.cuEventSynchronize(passed.event);
+    driver.cuEventDestroy(passed.event);
+  }
   released_.freeAll([this](void *memory) { freeOnCard(memory); });
   if (memoryStream_) {
     driver.cuStreamSynchronize(memoryStream_);
@@ -332,8 +337,8 @@ std::vector<DeviceKernelRef> CudaDevice::load(std::span<const KernelCode> kernel
   return loaded;
 }
 
-std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind kind, std::string, uint32_t) {
-  return std::make_unique<CudaStream>(machine_, *this, kind);
+std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind, std::string name, uint32_t) {
+  return std::make_unique<CudaStream>(machine_, *this, name);
 }
 
 EventHandle CudaDevice::takeEvent() {

@@ -37,11 +37,14 @@ class CudaHost;
 
 class CudaStream final : public Stream, public NativeEvents { // public: streams are found by their events (dynamic_cast)
 public:
-  CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind);
+  CudaStream(CudaMachine &machine, CudaDevice &device, const std::string &name);
   ~CudaStream() override;
   Event submit(const DeviceCommand &command) override;
   /// A launch of the graph, whose launch before has ended. It stays until this one has.
   Event submit(const CudaGraph &graph, std::span<const Event> waits, uint64_t tag);
+  /// When what a stream of somebody else's holds now has ended. Throws InputError when it is none of this stream's
+  /// device.
+  Event follow(StreamHandle other);
   CudaDevice &device() const { return device_; }
   Event last() const override;
   void abort(DeviceFailureRef failure) override;
@@ -134,6 +137,8 @@ public:
   int64_t nowPs() override { return StampList::nowPs(); }
   std::vector<Stamp> takeStamps() override { return stamps_.take(); }
   void reset() override {}
+  Event endOf(void *stream) override;
+  std::unique_ptr<HeldStream> hold(void *stream) override;
 
   //--- Under the machine's lock -------------------------------------------------------------------------------------
   EventHandle takeEvent();
@@ -150,8 +155,12 @@ public:
 
   const Card &card() const { return card_; }
   StampList &stamps() { return stamps_; }
+  CudaMachine &machine() const { return machine_; }
 
 private:
+  class Hold;
+  /// Gives back the words that held streams have passed.
+  void giveHolds();
   void freeUnused();
   void makePool();
   /// What the driver answers; the memory is there for every stream.
@@ -168,6 +177,13 @@ private:
   PendingReleases released_;
   MemoryPool pool_ = nullptr; ///< null: a card without pools
   StreamHandle memoryStream_ = nullptr; ///< in whose order memory of the pool is given out and taken back
+  struct Passed {
+    int32_t *word;
+    EventHandle event; ///< recorded behind the wait for the word
+  };
+  std::vector<Passed> holds_;
+  std::map<void *, std::unique_ptr<CudaStream>>
+      followers_; ///< by stream of a caller's: one that waits for it, and for no other
   std::mutex modulesMutex_;
   std::map<const std::vector<GpuCode> *, std::weak_ptr<GpuModule>> modules_; ///< the code of programs that some of them is loaded of
 };
@@ -180,6 +196,7 @@ public:
   std::unique_lock<std::mutex> beginCall(bool isAside) override;
   std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams,
                                        std::span<const GroupCommand> commands) override;
+  bool unrollsLoops() const override { return true; }
 
   const Driver &driver() const { return driver_; }
   StagingPool &stagingPool() { return staging_; }

@@ -1,4 +1,5 @@
 #include "CudaGraph.h"
+#include "Nvtx.h"
 #include "runtime/types/Concat.h"
 #include "runtime/types/KernelStatus.h"
 #include "tressel/runtime/Error.h"
@@ -19,10 +20,13 @@ bool isSticky(Result result) { return (result >= 700 && result < 720) || result 
 
 } // namespace
 
-CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind) : machine_(machine), device_(device) {
+CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, const std::string &name)
+    : machine_(machine), device_(device) {
   const Driver &driver = machine.driver();
   device.card().use(driver);
   driver.check(driver.cuStreamCreate(&handle_, kNonBlocking), "cuStreamCreate", device.caps().name);
+  if (const Nvtx *nvtx = Nvtx::find())
+    nvtx->name(handle_, name);
   std::lock_guard lock(machine.mutex());
   machine.add(*this);
 }
@@ -113,6 +117,7 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
   };
   try {
     device_.card().use(driver);
+    const ProfilerRange range(c);
     for (const Event &wait : c.waits) {
       if (wait.semaphore == &progress_)
         continue;

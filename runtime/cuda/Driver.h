@@ -84,12 +84,12 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
   F(cuMemGetInfo, (size_t * free, size_t * total))                                                                     \
   F(cuMemAlloc, (Address * memory, size_t bytes))                                                                      \
   F(cuMemFree, (Address memory))                                                                                       \
-  F(cuMemPoolCreate, (MemoryPool * pool, const MemoryPoolProps *props))                                                                    \
-  F(cuMemPoolDestroy, (MemoryPool pool))                                                                                                   \
-  F(cuMemPoolSetAttribute, (MemoryPool pool, int attribute, void *value))                                                                  \
-  F(cuMemPoolTrimTo, (MemoryPool pool, size_t bytes))                                                                                      \
-  F(cuMemAllocFromPoolAsync, (Address * memory, size_t bytes, MemoryPool pool, StreamHandle stream))                                       \
-  F(cuMemFreeAsync, (Address memory, StreamHandle stream))                                                                                 \
+  F(cuMemPoolCreate, (MemoryPool * pool, const MemoryPoolProps *props))                                                \
+  F(cuMemPoolDestroy, (MemoryPool pool))                                                                               \
+  F(cuMemPoolSetAttribute, (MemoryPool pool, int attribute, void *value))                                              \
+  F(cuMemPoolTrimTo, (MemoryPool pool, size_t bytes))                                                                  \
+  F(cuMemAllocFromPoolAsync, (Address * memory, size_t bytes, MemoryPool pool, StreamHandle stream))                   \
+  F(cuMemFreeAsync, (Address memory, StreamHandle stream))                                                             \
   F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                     \
   F(cuMemFreeHost, (void *memory))                                                                                     \
   F(cuMemHostRegister, (void *memory, size_t bytes, unsigned flags))                                                   \
@@ -105,6 +105,7 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
   F(cuStreamSynchronize, (StreamHandle stream))                                                                        \
   F(cuStreamQuery, (StreamHandle stream))                                                                              \
   F(cuStreamWaitEvent, (StreamHandle stream, EventHandle event, unsigned flags))                                       \
+  F(cuStreamWaitValue32, (StreamHandle stream, Address word, unsigned value, unsigned flags))                          \
   F(cuStreamBeginCapture, (StreamHandle stream, int mode))                                                             \
   F(cuStreamEndCapture, (StreamHandle stream, Graph * graph))                                                          \
   F(cuGraphCreate, (Graph * graph, unsigned flags))                                                                    \

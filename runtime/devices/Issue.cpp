@@ -94,113 +94,6 @@ template <typename Fn> void Issuer::forEachStream(Fn fn) const {
           fn(*stream);
 }
 
-//--- Recording --------------------------------------------------------------------------------------------------------
-Region Issuer::regionOf(const Activation &a, const Command &c, uint32_t k) const {
-  const uint32_t place = c.firstOperand + k;
-  const Operand &o = listOf(a.list).operands[place];
-  const BufferDesc &b = call_.numbers->buffers[o.buffer];
-  return {operands_[a.root].of(a.list)[place], b.bytes.number(), o.access, homeOf(*call_.numbers, b)};
-}
-
-/// Without regions, waits and the run of a collective.
-DeviceCommand Issuer::commandOf(const Activation &a, uint32_t i) const {
-  const CommandList &p = listOf(a.list);
-  const Command &c = p.commands[i];
-  DeviceCommand command{.tag = CommandTag{CommandTag::Role::Whole, a.list, i, 0}.pack()};
-  if (c.numOperands)
-    command.type = call_.numbers->buffers[p.operands[c.firstOperand].buffer].type.dtype;
-  switch (c.kind) {
-  case CommandKind::Launch:
-  case CommandKind::HostCall:
-    command.kind = c.kind == CommandKind::Launch ? DeviceCommandKind::Launch : DeviceCommandKind::HostCall;
-    command.kernel = call_.kernels->on(call_.numbers->streams[c.stream].device, c.kernel);
-    command.desc = &call_.numbers->kernels[c.kernel];
-    command.scalars = {bitsOf(p.scalars) + c.firstScalar, c.numScalars}; // numbers
-    break;
-  case CommandKind::Copy:
-    command.kind = DeviceCommandKind::Copy;
-    break;
-  case CommandKind::Fill:
-    command.kind = DeviceCommandKind::Fill;
-    command.fillValue = c.fillValue;
-    break;
-  case CommandKind::Collective:
-    command.kind = DeviceCommandKind::Collective;
-    break;
-  case CommandKind::Branch:
-  case CommandKind::While:
-  case CommandKind::Loop:
-    break;
-  }
-  return command;
-}
-
-void Issuer::record(Activation &a) {
-  const CommandList &p = listOf(a.list);
-  a.runs.clear();
-  for (uint32_t i = 0; i < p.commands.size(); ++i) {
-    const Command &c = p.commands[i];
-    for (uint32_t k = 0; k < numBodies(c.kind); ++k)
-      record(*activations_[bodyNumber(c, k)]);
-    if (hasBodies(c.kind))
-      continue;
-    if (a.runs.empty() || a.runs.back().first + a.runs.back().count != i)
-      a.runs.push_back({.first = i, .count = 0, .group = nullptr, .outside = {}});
-    ++a.runs.back().count;
-  }
-  for (Run &run : a.runs)
-    record(a, run);
-}
-
-void Issuer::record(Activation &a, Run &run) {
-  struct Lists {
-    std::vector<Region> regions;
-    std::vector<uint32_t> after, events;
-  };
-  const CommandList &p = listOf(a.list);
-  const auto numStreams = static_cast<uint32_t>(a.streams.size());
-  std::vector<bool> isUsed(numStreams, false); // by commands before
-  for (uint32_t i = 0; i < run.first; ++i)
-    isUsed[p.commands[i].stream] = true;
-  std::vector<Lists> lists(run.count);
-  std::vector<GroupCommand> commands(run.count);
-  std::shared_ptr<CollectiveRun> collective; // its parts stand behind each other, in the members' order
-  for (uint32_t i = run.first; i < run.first + run.count; ++i) {
-    const Command &c = p.commands[i];
-    Lists &mine = lists[i - run.first];
-    GroupCommand &command = commands[i - run.first];
-    command = {.stream = c.stream, .command = commandOf(a, i), .addresses = operandsOf(a).of(a.list, c), .after = {}, .events = {}};
-    for (uint32_t k = 0; k < c.numOperands; ++k)
-      mine.regions.push_back(regionOf(a, c, k));
-    if (c.kind == CommandKind::Collective) {
-      const CollectiveDesc &desc = call_.numbers->collectives[c.kernel];
-      if (c.stream == desc.members[0]) {
-        collective = std::make_shared<CollectiveRun>(desc.kind, desc.reduction, desc.root, command.command.type);
-        for (uint32_t member : desc.members)
-          collective->members.push_back(a.streams[member].get());
-      }
-      command.command.collective = collective;
-    }
-    for (const Wait &wait : std::span(p.waits).subspan(c.firstWait, c.numWaits))
-      if (wait.command >= run.first) {
-        mine.after.push_back(wait.command - run.first);
-      } else {
-        mine.events.push_back(numStreams + static_cast<uint32_t>(run.outside.size()));
-        run.outside.push_back(wait.command);
-      }
-    if (!isUsed[c.stream])
-      mine.events.push_back(c.stream);
-    isUsed[c.stream] = true;
-    command.command.regions = mine.regions;
-    command.after = mine.after;
-    command.events = mine.events;
-  }
-  std::vector<Stream *> streams;
-  for (const auto &stream : a.streams)
-    streams.push_back(stream.get());
-  run.group = machine_.record(streams, commands);
-}
-
 //--- Issuing ----------------------------------------------------------------------------------------------------------
 void Issuer::addBegin(const Activation &a, uint32_t stream, std::vector<Event> &events) const {
   events.insert(events.end(), a.begin.begin(), a.begin.end());
@@ -230,7 +123,11 @@ void Issuer::submit(Activation &a, Run &run) {
   std::vector<std::span<const Event>> events(begins.begin(), begins.end());
   for (uint32_t command : run.outside)
     events.push_back({&a.ends[command], 1});
-  run.group->submit(events, CommandTag{CommandTag::Role::Whole, 0, 0, call_.number}.pack(), std::span(a.ends).subspan(run.first, run.count));
+  for (size_t i = 0; i < run.moved.size(); ++i)
+    run.addresses[i] = static_cast<std::byte *>(*run.moved[i].first) + run.moved[i].offset;
+  run.group->submit(events, CommandTag{CommandTag::Role::Whole, 0, 0, call_.number}.pack(), run.ends);
+  for (uint32_t i = 0; i < run.count; ++i)
+    a.ends[run.first + i] = run.ends[run.endOf[i]];
 }
 
 void Issuer::issue(Activation &a, std::span<const Event> begin) {
@@ -489,7 +386,7 @@ DeviceFailureRef Issuer::timedOut(int64_t timeoutNs) const {
     const CommandList &p = listOf(activation->list);
     for (uint32_t i = 0; i < p.commands.size(); ++i)
       if (const Event end = activation->ends[i];
-          end.semaphore && end.state() == Semaphore::State::Pending && !hasBodies(p.commands[i].kind) &&
+          end.semaphore && end.state() == Semaphore::State::Pending && isRecorded(*activation, p.commands[i]) &&
           std::ranges::all_of(
               std::span(p.waits).subspan(p.commands[i].firstWait, p.commands[i].numWaits),
               [&](const Wait &w) { return activation->ends[w.command].state() == Semaphore::State::Reached; })) {

@@ -68,12 +68,22 @@ public:
   void abort(const DeviceFailureRef &failure);
 
 private:
-  /// Commands without bodies that stand behind each other.
+  /// Commands that stand behind each other and are recorded as one group: those without bodies, and loops that are
+  /// unrolled.
   struct Run {
     uint32_t first = 0, count = 0;
     std::unique_ptr<CommandGroup> group;
     /// Commands of the list that are not in it, for whose ends it waits: the lists of events behind those of the streams.
     std::vector<uint32_t> outside;
+    std::vector<Event> ends;     ///< of the group's commands
+    std::vector<uint32_t> endOf; ///< by command of the list: that of the group with which it ends
+    /// Of unrolled loops: where operands of an iteration are, and what they follow from.
+    struct Moved {
+      void *const *first; ///< in the first iteration
+      int64_t offset;
+    };
+    std::vector<Moved> moved;
+    std::vector<void *> addresses;
   };
   /// A command list at work. A body belongs to one command, so there is one for each.
   struct Activation {
@@ -104,6 +114,8 @@ private:
   /// The commands of a list and its bodies for the sizes of this call.
   void record(Activation &a);
   void record(Activation &a, Run &run);
+  class Recorder;
+  bool isRecorded(const Activation &a, const Command &c) const;
   void submit(Activation &a, Run &run);
   void issue(Activation &a, std::span<const Event> begin);
   Event submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits);

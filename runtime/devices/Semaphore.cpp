@@ -87,6 +87,18 @@ Device &Machine::at(DeviceRef device) const {
       return *each;
   throw InputError(concat("there is no ", nameOf(device), " in ", name()));
 }
+static void refuseStreams(const Device &device) {
+  throwError<InputError>(device.caps().name, " has no driver whose streams a caller could have");
+}
+Event Device::endOf(void *) {
+  refuseStreams(*this);
+  return {};
+}
+std::unique_ptr<HeldStream> Device::hold(void *) {
+  refuseStreams(*this);
+  return nullptr;
+}
+
 int Machine::awaitAny(std::span<const Event> events, int64_t timeoutNs) { return runtime::awaitAny(events, timeoutNs); }
 int64_t Machine::nowPs() {
   return 1000 * nowNs();

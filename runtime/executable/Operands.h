@@ -43,6 +43,14 @@ public:
       *move.slot = static_cast<std::byte *>(*move.slot) + iterations * move.stride;
   }
 
+  /// By how much a loop moves a pointer of `of` in an iteration: 0 where it stays. `body` is the loop's.
+  int64_t strideOf(uint32_t body, void *const *pointer) const {
+    for (const Move &move : moves_[body])
+      if (move.slot == pointer)
+        return move.stride;
+    return 0;
+  }
+
 private:
   struct Patch {
     void **slot;

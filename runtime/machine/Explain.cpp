@@ -133,9 +133,13 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   e.collectives = collectivesOf(s, machine);
   for (const DeviceGraph &graph : deviceGraphs(s, s.step)) {
     double issue = 0;
-    for (uint32_t node : graph.nodes)
-      issue += machine.find(s.streams[s.step.commands[node].stream].device)->issueSeconds;
-    e.graphs.push_back({graph.kernels, graph.copies, graph.fills, graph.edges, issue});
+    for (uint32_t node : graph.nodes) {
+      const Command &command = s.step.commands[node];
+      const std::optional<CommandCounts> loop = unrolled(s, s.step, command);
+      issue +=
+          machine.find(s.streams[command.stream].device)->issueSeconds * static_cast<double>(loop ? loop->all() : 1);
+    }
+    e.graphs.push_back({graph.counts.kernels, graph.counts.copies, graph.counts.fills, graph.edges, issue});
   }
   auto assume = [&](const CommandList &p) {
     for (const Command &command : p.commands)

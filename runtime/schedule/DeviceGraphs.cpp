@@ -1,21 +1,59 @@
 #include "tressel/runtime/DeviceGraphs.h"
 
 #include "GraphLevels.h"
+#include "tressel/runtime/Dim.h"
 
 #include <utility>
 
 namespace tressel::runtime {
 
+namespace {
+
+const CommandList &bodyOf(const Schedule &s, const Command &loop) { return s.bodies[loop.body]; }
+
+bool isByAccelerator(const Schedule &s, const Command &c) {
+  return s.streams[c.stream].device.kind == DeviceKind::Gpu &&
+         (c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || c.kind == CommandKind::Launch);
+}
+
+/// Calls of libraries are issued between graphs.
+bool callsLibrary(const Schedule &s, const Command &c) {
+  if (c.kind == CommandKind::Loop)
+    return std::ranges::any_of(bodyOf(s, c).commands, [&](const Command &inner) { return callsLibrary(s, inner); });
+  return c.kind == CommandKind::Launch && s.kernels[c.kernel].target != KernelTarget::Gpu;
+}
+
+} // namespace
+
+std::optional<CommandCounts> unrolled(const Schedule &s, const CommandList &p, const Command &loop) {
+  if (loop.kind != CommandKind::Loop || s.streams[loop.stream].device.kind != DeviceKind::Gpu)
+    return std::nullopt;
+  const int64_t trips = dim::hint(p.scalars[loop.firstScalar]);
+  if (trips < 0 || static_cast<uint64_t>(trips) > kMostUnrolled)
+    return std::nullopt;
+  const CommandList &body = bodyOf(s, loop);
+  CommandCounts once{.fills = loop.numOperands == loop.numScalars ? 1u : 0u}; // of the iteration's number
+  for (const Command &c : body.commands) {
+    const bool isOne = isByAccelerator(s, c);
+    const std::optional<CommandCounts> inner = isOne ? std::nullopt : unrolled(s, body, c);
+    if (!isOne && !inner)
+      return std::nullopt;
+    const CommandCounts counts = inner.value_or(CommandCounts{});
+    once.kernels += counts.kernels + (isOne && c.kind == CommandKind::Launch);
+    once.copies += counts.copies + (isOne && c.kind == CommandKind::Copy);
+    once.fills += counts.fills + (isOne && c.kind == CommandKind::Fill);
+  }
+  const auto times = static_cast<uint64_t>(trips);
+  if (once.all() * times > kMostUnrolled)
+    return std::nullopt;
+  return CommandCounts{once.kernels * times, once.copies * times, once.fills * times};
+}
+
 std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
   std::vector<DeviceGraph> graphs;
   if (std::ranges::none_of(s.kernels, [](const KernelDesc &kernel) { return isForGpu(kernel.target); }))
     return graphs;
-  auto isNode = [&](const Command &c) {
-    if (s.streams[c.stream].device.kind != DeviceKind::Gpu)
-      return false;
-    // Calls of libraries are issued between graphs.
-    return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && s.kernels[c.kernel].target == KernelTarget::Gpu);
-  };
+  auto isNode = [&](const Command &c) { return (isByAccelerator(s, c) || unrolled(s, p, c)) && !callsLibrary(s, c); };
   const auto count = static_cast<uint32_t>(p.commands.size());
   constexpr uint32_t kNone = UINT32_MAX;
   std::vector<bool> isANode(count);
@@ -39,11 +77,12 @@ std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
     if (graphs.size() <= levels[i])
       graphs.resize(levels[i] + 1);
     DeviceGraph &graph = graphs[levels[i]];
-    const CommandKind kind = p.commands[i].kind;
+    const Command &c = p.commands[i];
+    const CommandCounts loop = unrolled(s, p, c).value_or(CommandCounts{});
     graph.nodes.push_back(i);
-    graph.kernels += kind == CommandKind::Launch;
-    graph.copies += kind == CommandKind::Copy;
-    graph.fills += kind == CommandKind::Fill;
+    graph.counts.kernels += loop.kernels + (c.kind == CommandKind::Launch);
+    graph.counts.copies += loop.copies + (c.kind == CommandKind::Copy);
+    graph.counts.fills += loop.fills + (c.kind == CommandKind::Fill);
     forEachBefore(i, [&](uint32_t before) { graph.edges += isANode[before] && levels[before] == levels[i]; });
   }
   std::erase_if(graphs, [](const DeviceGraph &graph) { return graph.nodes.empty(); });

@@ -12,6 +12,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <type_traits>
@@ -34,13 +35,24 @@ namespace tressel {
 /// is an InputError, and TraceError is thrown in a trace.
 Tensor from_dlpack(DLManagedTensor *shared, std::source_location where = std::source_location::current());
 Tensor from_dlpack(DLManagedTensorVersioned *shared, std::source_location where = std::source_location::current());
+/// The same for a tensor on a card that a stream of the caller's writes: a CUstream (a cudaStream_t is one) of that
+/// card, null for its default stream. Returns at once; ops that read the tensor begin when what the stream holds now
+/// has ended. Throws InputError when the tensor is on the host, or the driver does not take the stream.
+Tensor from_dlpack(DLManagedTensor *shared, void *stream, std::source_location where = std::source_location::current());
+Tensor from_dlpack(DLManagedTensorVersioned *shared, void *stream,
+                   std::source_location where = std::source_location::current());
 
 struct DlpackOptions {
   bool copy = false; ///< a copy of its own, which may be written
+  /// The stream of the caller's that reads a tensor on a card, as from_dlpack takes it: to_dlpack does not wait, and
+  /// what is put into the stream afterwards begins when the elements are there, or have failed: `Tensor::wait` tells.
+  /// Has no effect on a copy.
+  std::optional<void *> stream = {};
 };
-/// The tensor for another library, row-major, which calls the deleter when it is done; the elements live until then.
-/// Marked read-only unless it is a copy. Waits for the elements. A tensor on an NVIDIA card is handed over there; one
-/// on a simulated accelerator is copied to the host.
+/// The tensor for another library, row-major, which calls the deleter when it is done (on a card: when it has waited
+/// for the stream that reads it); the elements live until then. Marked read-only unless it is a copy. Waits for the
+/// elements, unless a stream does. A tensor on an NVIDIA card is handed over there; one on a simulated accelerator is
+/// copied to the host.
 DLManagedTensorVersioned *to_dlpack(const Tensor &tensor, const DlpackOptions &options = {},
                                     std::source_location where = std::source_location::current());
 /// The same in the form before 1.0, for libraries that know no other. It has no mark for read-only.

@@ -105,6 +105,28 @@ Result cuStreamWaitEvent(Stream *handle, Event *eventHandle, unsigned) {
     return kSuccess;
   });
 }
+/// The word is the host's, of pinned memory, or the card's; it is looked at when the stream may go on.
+Result cuStreamWaitValue32(Stream *handle, uint64_t address, unsigned value, unsigned flags) {
+  return call("cuStreamWaitValue32", Needs::Context, [&](World &world) -> Result {
+    constexpr unsigned kAtLeast = 0, kEqual = 1, kAnd = 2, kNor = 3, kFlush = 1u << 30;
+    Stream *stream = streamAt(world, handle);
+    if (!stream)
+      return kInvalidHandle;
+    const Allocation *a = world.heap.find(address);
+    const unsigned kind = flags & ~kFlush;
+    if (kind > kNor || address % 4 || !a || a->freedBy || a->end() - address < 4)
+      return kInvalidValue;
+    const auto *word = reinterpret_cast<const volatile uint32_t *>(a->host + (address - a->begin));
+    world.issue(*stream, "a wait for a word", nullptr, {address}, {}, [word, value, kind] {
+      const uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+      return kind == kAtLeast ? static_cast<int32_t>(now - value) >= 0
+             : kind == kEqual ? now == value
+             : kind == kAnd   ? (now & value) != 0
+                              : ~(now | value) != 0;
+    });
+    return kSuccess;
+  });
+}
 Result notSupported() {
   return call("a function that is not supported", Needs::Init, [](World &) { return kNotSupported; });
 }
@@ -195,10 +217,21 @@ const char *const kNothing[] = {"cuLaunchKernel", "cuEventRecord", "cuEventQuery
                                 "cuMemcpyAsync", "cuMemcpy", "cuMemsetD8Async", "cuMemsetD32Async", "cuGraphLaunch"};
 
 #define ENTRY(name) {#name, reinterpret_cast<void *>(&name)}
-const Entry kEntries[] = {ENTRY(cuStreamCreate), ENTRY(cuStreamDestroy), ENTRY(cuStreamSynchronize), ENTRY(cuStreamQuery), ENTRY(cuStreamWaitEvent),
-                          {"cuStreamBeginCapture", reinterpret_cast<void *>(&notSupported)}, {"cuStreamEndCapture", reinterpret_cast<void *>(&notSupported)},
-                          ENTRY(cuEventCreate), ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventSynchronize),
-                          ENTRY(cuEventElapsedTime), ENTRY(cuLaunchKernel)};
+const Entry kEntries[] = {ENTRY(cuStreamCreate),
+                          ENTRY(cuStreamDestroy),
+                          ENTRY(cuStreamSynchronize),
+                          ENTRY(cuStreamQuery),
+                          ENTRY(cuStreamWaitEvent),
+                          ENTRY(cuStreamWaitValue32),
+                          {"cuStreamBeginCapture", reinterpret_cast<void *>(&notSupported)},
+                          {"cuStreamEndCapture", reinterpret_cast<void *>(&notSupported)},
+                          ENTRY(cuEventCreate),
+                          ENTRY(cuEventDestroy),
+                          ENTRY(cuEventRecord),
+                          ENTRY(cuEventQuery),
+                          ENTRY(cuEventSynchronize),
+                          ENTRY(cuEventElapsedTime),
+                          ENTRY(cuLaunchKernel)};
 
 [[maybe_unused]] const bool configured = [] {
   const char *options = std::getenv("TRESSEL_STANDIN");

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 namespace tressel::standin {
@@ -124,8 +125,10 @@ void World::orderBehind(Operation &operation, const OperationRef &before) {
   if (!before)
     return;
   operation.clock.join(before->clock);
-  if (!before->hasRun)
-    operation.after.push_back(before);
+  if (before->hasRun)
+    return;
+  operation.after.push_back(before);
+  operation.isGated |= before->isGated;
 }
 
 void World::add(const OperationRef &operation) {
@@ -134,19 +137,22 @@ void World::add(const OperationRef &operation) {
   operation->self.tick = ++ticks_[operation->self.timeline];
   operation->clock.set(operation->self.timeline, operation->self.tick);
   trace("takes", *operation);
-  if (order == Order::Eager || (operation->after.empty() && !operation->work))
+  if (canRun(*operation) && (order == Order::Eager || (operation->after.empty() && !operation->work)))
     run(operation);
   else
     pending_.push_back(operation);
 }
 
-OperationRef World::issue(Stream &stream, std::string what, std::function<Result(Operation &)> work, std::vector<uint64_t> mentions,
-                          const std::vector<OperationRef> &more) {
+OperationRef World::issue(Stream &stream, std::string what, std::function<Result(Operation &)> work,
+                          std::vector<uint64_t> mentions, const std::vector<OperationRef> &more,
+                          std::function<bool()> gate) {
   auto operation = std::make_shared<Operation>();
   operation->context = stream.context;
   operation->self.timeline = stream.timeline;
   operation->self.what = std::make_shared<std::string>(std::move(what));
   operation->work = std::move(work);
+  operation->isGated = gate != nullptr;
+  operation->gate = std::move(gate);
   operation->mentions = std::move(mentions);
   operation->clock.join(stream.clock);
   orderBehind(*operation, stream.last);
@@ -191,7 +197,21 @@ void World::launchGraph(GraphExec &exec, Stream &stream) {
 
 //--- Running ----------------------------------------------------------------------------------------------------------
 bool World::canRun(const Operation &operation) const {
-  return std::ranges::all_of(operation.after, [](const OperationRef &before) { return before->hasRun; });
+  return std::ranges::all_of(operation.after, [](const OperationRef &before) { return before->hasRun; }) &&
+         (!operation.gate || operation.gate());
+}
+
+bool World::isHeld(const Operation &operation) {
+  if (operation.hasRun || !operation.isGated)
+    return false;
+  return (operation.gate && !operation.gate()) ||
+         std::ranges::any_of(operation.after, [](const OperationRef &before) { return isHeld(*before); });
+}
+
+void World::yield() {
+  mutex.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+  mutex.lock();
 }
 
 void World::trace(const char *what, const Operation &operation) const {
@@ -202,6 +222,11 @@ void World::trace(const char *what, const Operation &operation) const {
 
 void World::run(const OperationRef &operation) {
   trace("runs", *operation);
+  if (operation->gate)
+    operation->clock.join(host); // what the host had seen when it opened the gate
+  if (operation->isGated)
+    for (const OperationRef &before : operation->after)
+      operation->clock.join(before->clock);
   if (operation->context->sticky != kSuccess)
     operation->result = operation->context->sticky; // what is in flight when a context breaks does not run
   else if (operation->work)
@@ -210,6 +235,7 @@ void World::run(const OperationRef &operation) {
     operation->context->sticky = operation->result;
   operation->hasRun = true;
   operation->work = nullptr;
+  operation->gate = nullptr;
   operation->after.clear();
   operation->endNs = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -230,14 +256,22 @@ void World::finish(const OperationRef &target) {
       for (const OperationRef &candidate : pending_)
         if (canRun(*candidate))
           able.push_back(candidate);
+      if (able.empty()) {
+        yield();
+        continue;
+      }
       const OperationRef chosen = able[order == Order::Reversed ? able.size() - 1 : next(able.size())];
       run(chosen);
       std::erase(pending_, chosen);
       continue;
     }
     std::ranges::sort(needed, {}, &Operation::number);
-    for (const OperationRef &candidate : needed) // in the order of issue, which waits allow
-      run(candidate);
+    for (const OperationRef &candidate : needed) { // in the order of issue, which waits allow
+      while (!candidate->hasRun && !canRun(*candidate))
+        yield();
+      if (!candidate->hasRun) // by another thread, meanwhile
+        run(candidate);
+    }
     std::erase_if(pending_, [](const OperationRef &candidate) { return candidate->hasRun; });
   }
   see(target);
@@ -249,6 +283,14 @@ void World::see(const OperationRef &operation) {
 }
 
 void World::mayRun() {
+  if (order == Order::Eager) // what was held up
+    for (size_t i = 0; i < pending_.size();)
+      if (const OperationRef operation = pending_[i]; canRun(*operation)) {
+        pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+        run(operation);
+      } else {
+        ++i;
+      }
   if (order != Order::Random)
     return;
   while (!pending_.empty() && next(3) == 0) {
@@ -256,6 +298,8 @@ void World::mayRun() {
     for (size_t i = 0; i < pending_.size(); ++i)
       if (canRun(*pending_[i]))
         able.push_back(i);
+    if (able.empty())
+      return;
     const size_t chosen = able[next(able.size())];
     const OperationRef operation = pending_[chosen];
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(chosen));
@@ -270,7 +314,7 @@ bool World::looksEnded(const OperationRef &operation) {
   if (!operation->self.isBefore(host)) {
     if (polls_.size() > 10000)
       polls_.clear(); // of operations that ended otherwise
-    if (++polls_[operation->number] <= patience)
+    if (++polls_[operation->number] <= patience || isHeld(*operation))
       return false;
     polls_.erase(operation->number);
     finish(operation);

@@ -84,6 +84,8 @@ struct Operation {
   Clock clock;
   std::vector<OperationRef> after; ///< what it waits for; empty once it has run
   std::function<Result(Operation &)> work; ///< null: nothing to do
+  std::function<bool()> gate;              ///< until it is true, this does not run: the host has a say in it
+  bool isGated = false; ///< it or one before has a gate, so that more is known of what it is behind when it runs
   std::vector<uint64_t> mentions;  ///< addresses that it may touch: kernel parameters, ends of copies
   const LoadedModule *module = nullptr; ///< of its kernel
   bool hasRun = false;
@@ -190,8 +192,9 @@ public:
 
   //--- Operations -----------------------------------------------------------------------------------------------------
   /// Behind the stream's last one, and the legacy stream's by its rules. `more` are further ones that it waits for.
-  OperationRef issue(Stream &stream, std::string what, std::function<Result(Operation &)> work, std::vector<uint64_t> mentions = {},
-                     const std::vector<OperationRef> &more = {});
+  OperationRef issue(Stream &stream, std::string what, std::function<Result(Operation &)> work,
+                     std::vector<uint64_t> mentions = {}, const std::vector<OperationRef> &more = {},
+                     std::function<bool()> gate = nullptr);
   void launchGraph(GraphExec &exec, Stream &stream);
   /// Runs it and what it waits for; the host has then seen its end.
   void finish(const OperationRef &operation);
@@ -221,6 +224,10 @@ private:
   void run(const OperationRef &operation);
   void orderBehind(Operation &operation, const OperationRef &before);
   bool canRun(const Operation &operation) const;
+  /// A gate holds it up, or one before it.
+  static bool isHeld(const Operation &operation);
+  /// Lets other threads of the host get on, as a call of the driver that waits does.
+  void yield();
   std::vector<OperationRef> pending_; ///< in the order of issue
   std::vector<uint64_t> ticks_{0}; ///< the latest of each timeline
   std::vector<uint32_t> freeTimelines_, retired_;

@@ -2,6 +2,7 @@
 #include "runtime/cuda/Driver.h"
 #include "test/standin/StandIn.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -117,6 +118,25 @@ TEST_F(CudaSemantics, AWaitIsForWhatTheEventRecordedLastWhenItWasGiven) {
   ok(d->cuMemcpyAsync(at(1), at(0), 4, b));
   ok(d->cuStreamSynchronize(b));
   EXPECT_EQ(valueAt(1), 1u);
+}
+
+TEST_F(CudaSemantics, AStreamWaitsForAWordOfTheHost) {
+  ok(d->cuStreamWaitValue32(a, host(pinned), 2, 0)); // at least
+  ok(launch("set", a, at(0), 1));
+  ok(d->cuEventRecord(event, a));
+  std::atomic_ref(*pinned).store(1);
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(d->cuEventQuery(event), kNotReady);
+  // What the host sees end before it opens the way is there for what is behind.
+  Address x = at(1), y = at(2);
+  void *params[] = {&x, &x, &y};
+  ok(d->cuLaunchKernel(function("sum"), 1, 1, 1, 1, 1, 1, 0, a, params, nullptr));
+  ok(launch("spin", b, at(1), 21));
+  ok(d->cuStreamSynchronize(b));
+  std::atomic_ref(*pinned).store(3);
+  ok(d->cuStreamSynchronize(a));
+  EXPECT_EQ(valueAt(0), 1u);
+  EXPECT_EQ(valueAt(2), 42u);
 }
 
 TEST_F(CudaSemantics, AnEventThatWasNeverRecordedHoldsNothingUp) {

@@ -2,6 +2,7 @@
 // for them (test/standin): what asks the simulation is left out.
 #include "frontend/io/DlpackAbi.h"
 #include "frontend/tensor/Machine.h"
+#include "runtime/cuda/Driver.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Package.h"
 #include "tressel/runtime/Simulated.h"
@@ -9,6 +10,8 @@
 #include <tressel/interchange.h>
 #include <tressel/tressel.h>
 
+#include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -102,6 +105,68 @@ TEST_F(Homes, TensorsOnCardsGoToOtherLibrariesAndBack) {
   foreign.dl_tensor.strides = strides;
   EXPECT_NE(messageOf<InputError>([&] { from_dlpack(&foreign); }).find("not row-major and dense"), std::string::npos);
   EXPECT_EQ(deleted, 0); // it is still the caller's
+}
+
+/// A stream of the caller's, held up at first: nothing in between waits on the host.
+TEST_F(Homes, AStreamOfTheCallersWritesATensorAndReadsAnother) {
+  if (!onCards())
+    GTEST_SKIP() << "of cards";
+  using namespace runtime::cuda;
+  const Driver &d = *Driver::find();
+  const Card &card = cards(d)[1];
+  auto ok = [&](Result result) { ASSERT_EQ(result, kSuccess) << d.describe(result); };
+  card.use(d);
+  StreamHandle stream = nullptr;
+  Address memory = 0;
+  unsigned *pinned = nullptr;
+  ok(d.cuStreamCreate(&stream, 1));
+  ok(d.cuMemAlloc(&memory, 256));
+  ok(d.cuMemHostAlloc(reinterpret_cast<void **>(&pinned), 256, 0));
+  pinned[0] = 0;
+  int deleted = 0;
+  int64_t shape[] = {16};
+  DLManagedTensor foreign{{reinterpret_cast<void *>(memory), {2, 1}, 1, {2, 32, 1}, shape, nullptr, 0},
+                          &deleted,
+                          [](DLManagedTensor *self) { ++*static_cast<int *>(self->manager_ctx); }};
+  DLManagedTensor part = foreign; // is copied
+  part.dl_tensor.byte_offset = 4;
+  {
+    ok(d.cuStreamWaitValue32(stream, reinterpret_cast<Address>(pinned), 1, 0));
+    ok(d.cuMemsetD32Async(memory, std::bit_cast<unsigned>(3.0f), 32, stream));
+    const Tensor x = from_dlpack(&foreign, stream), y = x * 2.0 + from_dlpack(&part, stream);
+    DLManagedTensorVersioned *shared = to_dlpack(y, {.stream = stream});
+    card.use(d);
+    ok(d.cuMemcpyAsync(reinterpret_cast<Address>(pinned + 16), reinterpret_cast<Address>(shared->dl_tensor.data), 64,
+                       stream));
+    EXPECT_NE(d.cuStreamQuery(stream), kSuccess);
+    std::atomic_ref(*pinned).store(1);
+    ok(d.cuStreamSynchronize(stream));
+    for (int i = 0; i < 16; ++i)
+      EXPECT_EQ(std::bit_cast<float>(pinned[16 + i]), 9.0f) << i;
+    shared->deleter(shared);
+    EXPECT_EQ(y.to_vector<float>(), Floats(16, 9.0f));
+    // Elements that are never there hold the stream up no longer than it takes to know.
+    const Tensor wrong = x.to(gpu(1)) + take(x, full({16}, 99, i64).to(gpu(1)), 0);
+    shared = to_dlpack(wrong, {.stream = stream});
+    card.use(d);
+    ok(d.cuStreamSynchronize(stream));
+    EXPECT_NE(messageOf<Error>([&] { wrong.wait(); }).find("out of range"), std::string::npos);
+    shared->deleter(shared);
+  }
+  EXPECT_EQ(deleted, 2);
+  // On the host no stream has a say, and a stream of another card none here: the tensor is still the caller's.
+  foreign.dl_tensor.device = {2, 0};
+  EXPECT_NE(messageOf<InputError>([&] { from_dlpack(&foreign, stream); }).find("none that gpu0"), std::string::npos);
+  foreign.dl_tensor.device = {1, 0};
+  foreign.dl_tensor.data = pinned;
+  EXPECT_NE(messageOf<InputError>([&] { from_dlpack(&foreign, stream); }).find("on the host"), std::string::npos);
+  EXPECT_NE(messageOf<InputError>([&] { to_dlpack(ramp(2, 2), {.stream = stream}); }).find("on the host"),
+            std::string::npos);
+  EXPECT_EQ(deleted, 2);
+  card.use(d);
+  ok(d.cuMemFree(memory));
+  ok(d.cuMemFreeHost(pinned));
+  ok(d.cuStreamDestroy(stream));
 }
 
 //--- Tensors ----------------------------------------------------------------------------------------------------------

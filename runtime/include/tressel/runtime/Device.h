@@ -162,6 +162,7 @@ struct DeviceCommand {
   std::shared_ptr<const CollectiveRun> collective;
   Event signal;
   uint64_t tag = 0;    ///< the caller's name for the command, in failures and stamps
+  const Location *location = nullptr; ///< what it does, for profilers; stays until the command has ended
   bool isFree = false; ///< takes no time: it comes along with another one
 };
 
@@ -218,6 +219,12 @@ struct Stamp {
   int64_t beginPs = 0, endPs = 0;
 };
 
+/// A stream of the caller's that waits for this process, until this is destroyed.
+class HeldStream {
+public:
+  virtual ~HeldStream() = default;
+};
+
 class Device {
 public:
   virtual ~Device() = default;
@@ -249,6 +256,13 @@ public:
   /// `host` tells apart the threads of a program that issue commands: those of one are issued one after the other.
   virtual std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host = 0) = 0;
 
+  /// When what a stream of the caller's own, made with the device's driver (a CUstream), holds now has ended. Throws
+  /// InputError where the device has no driver with streams, or the driver says that this is none of its device.
+  virtual Event endOf(void *stream);
+  /// What is put into such a stream from now on waits until the result is destroyed. Null where the driver cannot hold
+  /// streams. Throws as `endOf` does.
+  virtual std::unique_ptr<HeldStream> hold(void *stream);
+
   /// By the device's clock, since some fixed moment.
   virtual int64_t nowPs() = 0;
   /// Of the commands that have ended since the last call of this; at most some thousands, the latest ones. None of a GPU whose machine was opened
@@ -271,6 +285,9 @@ public:
 
   /// A group for these streams of the machine, null where it uses none. Throws Error for commands that mean nothing.
   virtual std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams, std::span<const GroupCommand> commands);
+  /// Whether loops are recorded with the commands around them where they can be (DeviceGraphs.h), one iteration behind
+  /// the other; else the host begins each iteration when the one before has ended.
+  virtual bool unrollsLoops() const { return false; }
   /// Waits until one of the events is reached or has failed, and returns its index; -1 when none is after `timeoutNs`.
   /// The caller may be made to do the work.
   virtual int awaitAny(std::span<const Event> events, int64_t timeoutNs);

@@ -39,7 +39,8 @@ struct Explanation {
   Picoseconds computeTime = 0, transferTime = 0; ///< T_c, T_m
   /// Of graphs that accelerators take (DeviceGraphs.h), and the host's time to issue their commands one by one.
   struct Graph {
-    uint32_t kernels = 0, copies = 0, fills = 0, edges = 0;
+    uint64_t kernels = 0, copies = 0, fills = 0; ///< loops unrolled
+    uint32_t edges = 0;                          ///< between commands of the list, of which a loop is one
     double issueSeconds = 0;
   };
   std::vector<Graph> graphs;
