@@ -152,7 +152,7 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
   owned_.push_back(kernels::makeProvider());
   if (winograd)
     owned_.push_back(kernels::makeWinogradProvider());
-  if (allowLibrary)
+  if (allowLibrary && onednn::isThere())
     owned_.push_back(onednn::makeProvider());
   for (const auto &provider : owned_)
     list.push_back(provider.get());

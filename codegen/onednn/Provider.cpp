@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <string_view>
 
 namespace tressel::onednn {
@@ -276,6 +277,8 @@ public:
 };
 
 } // namespace
+
+bool isThere() { return dlsym(RTLD_DEFAULT, "dnnl_engine_create"); }
 
 std::unique_ptr<passes::KernelProvider> makeProvider() {
   registerKernels();
