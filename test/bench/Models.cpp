@@ -204,9 +204,6 @@ Tensor numbers(const Shape &shape, uint32_t seed, float scale) {
 
 std::vector<float> flat(const Tensor &y) { return reshape(y, {y.size()}).to_vector<float>(); }
 
-/// Uniform numbers of the variance 2 / inputs.
-static float weightScale(int64_t inputs) { return std::sqrt(24.0f / static_cast<float>(inputs)); }
-
 void fillWeights(float *weights, int64_t count, int64_t inputs) {
   const uint32_t seed = seedOf("weight");
   for (int64_t i = 0; i < count; ++i)
@@ -214,21 +211,14 @@ void fillWeights(float *weights, int64_t count, int64_t inputs) {
 }
 
 void fillParameters(const nn::ModuleHandle &net) {
-  auto fill = [](const nn::NamedParameters &named) {
+  for (const nn::NamedParameters &named : {net.parameters(), net.buffers()})
     for (const auto &[name, variable] : named) {
       const Shape shape = variable.shape();
-      const std::string last = name.substr(name.rfind('.') + 1);
-      if (shape.rank() == 1) {
-        const Tensor small = numbers(shape, seedOf(name), 0.2f);
-        variable.assign(last == "scale" || last == "running_var" ? small + 1 : small);
-      } else { // inputs of one result: of [in, out], or of [out, in, window...]
-        const int64_t inputs = shape.rank() == 2 ? shape.extent(0) : shape.numElements() / shape.extent(0);
-        variable.assign(numbers(shape, seedOf(name), weightScale(inputs)));
-      }
+      std::vector<int64_t> extents;
+      for (int i = 0; i < shape.rank(); ++i)
+        extents.push_back(shape.extent(i));
+      variable.assign(from_span(parameterValues(name, extents), shape));
     }
-  };
-  fill(net.parameters());
-  fill(net.buffers());
 }
 
 } // namespace tressel::bench

@@ -4,6 +4,7 @@
 #include "docs/examples/text_models.h"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -126,7 +127,7 @@ std::function<Task()> taskOf(const std::string &row) {
 
 } // namespace
 
-bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu) {
+bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu, bool isBlank) {
   const auto task = taskOf(row);
   if (!task)
     return false;
@@ -135,7 +136,12 @@ bool exportTrainingStep(const std::string &row, const std::string &path, const s
     options.gpus = {gpu};
     options.cpu = "v3"; // the machine with the card is another one
   }
-  jit(stepOf(task())).export_package(path, options);
+  const Task made = task();
+  if (isBlank)
+    for (const auto &[name, variable] : made.parameters)
+      if (variable.shape().rank() > 1)
+        variable.assign(full(variable.shape(), std::numeric_limits<float>::quiet_NaN()));
+  jit(stepOf(made)).export_package(path, options);
   return true;
 }
 

@@ -9,6 +9,9 @@ namespace tressel::bench {
 Arms trainingArms(const std::string &row);
 /// Writes the step of the row train.NAME.step as a package, for the architecture `gpu` ("sm_90") if it is not empty.
 /// False: there is no such row.
-bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu = "");
+/// `isBlank`: weights are NaN in the package, which then takes little room; gpu-bench fills them by their names
+/// (Values.h).
+bool exportTrainingStep(const std::string &row, const std::string &path, const std::string &gpu = "",
+                        bool isBlank = false);
 
 } // namespace tressel::bench

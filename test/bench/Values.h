@@ -2,8 +2,13 @@
 // weights are not exchanged, and results can be compared across processes.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace tressel::bench {
 
@@ -24,6 +29,23 @@ inline uint32_t seedOf(std::string_view name) {
   for (const char c : name)
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
   return hash;
+}
+
+/// Of uniform numbers of the variance 2 / inputs.
+inline float weightScale(int64_t inputs) { return std::sqrt(24.0f / static_cast<float>(inputs)); }
+
+/// A parameter of a network that is trained or compared, by its name.
+inline std::vector<float> parameterValues(std::string_view name, std::span<const int64_t> shape) {
+  const auto count = std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const bool isVector = shape.size() == 1;
+  // Inputs of one result: of [in, out], or of [out, in, window...].
+  const float scale = isVector ? 0.2f : weightScale(shape.size() == 2 ? shape[0] : count / shape[0]);
+  const float offset = isVector && (last == "scale" || last == "running_var") ? 1 : 0;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = valueAt(seedOf(name), i) * scale + offset;
+  return values;
 }
 
 } // namespace tressel::bench

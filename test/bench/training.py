@@ -432,19 +432,22 @@ def steps_of_jax(row):
     return begin
 
 
-def steps_of_torch(row):
+def steps_of_torch(row, compiled=False):
     import torch
     torch.set_num_threads(THREADS)
 
     def begin():
         p, (x, labels), scores, optimizer = task(row).with_torch(torch)
+        loss_of = lambda x, labels: torch.nn.functional.cross_entropy(scores(x), labels)  # noqa: E731
+        if compiled:
+            loss_of = torch.compile(loss_of, dynamic=False)
         for value in p.values():
             value.requires_grad_()
         opt = optimizer(list(p.values()))
 
         def once():
             opt.zero_grad(set_to_none=True)
-            loss = torch.nn.functional.cross_entropy(scores(x), labels)
+            loss = loss_of(x, labels)
             loss.backward()
             opt.step()
             return loss.detach()

@@ -297,8 +297,9 @@ int main(int argc, char **argv) {
               << ", \"tile_flops_per_second\": " << tressel::bench::tilePeakFlops(all) << "}\n";
     return 0;
   }
-  if ((argc == 4 || argc == 5) && argv[1] == std::string("--export-step") &&
-      tressel::bench::exportTrainingStep(argv[2], argv[3], argc == 5 ? argv[4] : ""))
+  const bool isBlank = argc == 6 && argv[5] == std::string("--blank");
+  if ((argc == 4 || argc == 5 || isBlank) && argv[1] == std::string("--export-step") &&
+      tressel::bench::exportTrainingStep(argv[2], argv[3], argc > 4 ? argv[4] : "", isBlank))
     return 0;
   if (argc >= 2 && argv[1] == std::string("--hybridize"))
     return tressel::bench::printHybridized(argc > 2 ? argv[2] : "") ? 0 : 1;
@@ -307,7 +308,8 @@ int main(int argc, char **argv) {
     std::cerr
         << "usage: tressel-bench ROW   (the rows are listed in test/bench/rows.py)\n"
            "       tressel-bench --machine     what arithmetic and memory do at most here, as JSON\n"
-           "       tressel-bench --export-step ROW FILE.tsl [GPU]   the step of a row train.NAME.step as a package\n"
+           "       tressel-bench --export-step ROW FILE.tsl [GPU [--blank]]   the step of a row train.NAME.step as a "
+           "package, without weights if blank\n"
            "       tressel-bench --hybridize [PART OF A CASE]   compiled against imperative calls, case by case\n";
     return 2;
   }
