@@ -1,12 +1,14 @@
 // Everything at once: a processor and two accelerators compute, and both directions of both links carry what they
 // compute on, from code that does one thing after the other.
 //
-//   all_at_once [MACHINE] [N]     sim:2gpu-pcie3 and 1408, if not given
+//   all_at_once [MACHINE] [N] [--figures FILE]     sim:2gpu-pcie3 and 1408, if not given
 //
 // Batches of rows are multiplied with an N x N matrix: those of the accelerators come from the host and go back, those
 // of the host stay. On this machine a batch takes as long to compute as to copy when N is about 1400, so that nothing
 // need wait for long. Planned at that size, which takes little memory, and computed at 1/16 of it. Times are virtual:
 // by the machine's figures (docs/machines.md), the same on every computer.
+#include "machine_runs.h"
+
 #include <tressel/tressel.h>
 
 #include <array>
@@ -16,6 +18,7 @@
 #include <iostream>
 
 using namespace tressel;
+using namespace machine_runs;
 
 namespace {
 
@@ -63,17 +66,7 @@ std::string paragraph(const std::string &text, const std::string &heading) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find("\n\n", begin) - begin);
 }
 
-/// Milliseconds of a call by the devices' own clock, when its Variables are there.
-template <typename F, typename... Inputs> double simulated(const F &function, const Inputs &...inputs) {
-  function(inputs...);
-  wait_all();
-  const double before = machine_seconds();
-  function(inputs...);
-  wait_all();
-  return (machine_seconds() - before) * 1e3;
-}
-
-void plan(int64_t n) {
+void plan(const std::string &machine, int64_t n) {
   auto f = jitted(Variable(zeros({n, n}), "w"), true);
   f.compile(specs(n));
   const Prediction p = f.explain();
@@ -81,15 +74,16 @@ void plan(int64_t n) {
   rounds.fill({{zeros({farRows(n), n}), zeros({farRows(n), n})}, zeros({nearRows(n), n})});
   std::cout << "\n1. " << kRounds << " rounds of " << farRows(n) << "x" << n << " on each accelerator and "
             << nearRows(n) << "x" << n << " on the host, planned: " << std::fixed << std::setprecision(2)
-            << p.step_seconds * 1e3 << " ms, simulated " << simulated(f, rounds) << " ms, no order takes less than " << p.lower_bound_seconds * 1e3
-            << " ms, overlap " << std::setprecision(3) << p.overlap.value_or(0) << "\n\n"
+            << p.step_seconds * 1e3 << " ms, " << word_of(machine) << " " << milliseconds(machine, f, rounds)
+            << " ms, no order takes less than " << p.lower_bound_seconds * 1e3 << " ms, overlap "
+            << std::setprecision(3) << p.overlap.value_or(0) << "\n\n"
             << paragraph(p.text, "resources") << "\n\n"
             << p.drawing;
   f.draw_plan("all-at-once.html");
   std::cout << "   drawn in all-at-once.html\n";
 }
 
-bool compute(int64_t n, const std::string &machine) {
+bool compute(Figures &figures, int64_t n, const std::string &machine) {
   const Variable w(rng::normal({n, n}, 1) * (1.0 / std::sqrt(static_cast<double>(n))), "w");
   Rounds rounds;
   uint64_t seed = 2;
@@ -117,23 +111,26 @@ bool compute(int64_t n, const std::string &machine) {
   }
   std::cout << "\n2. Computed with " << n << ": largest difference from the host alone " << std::defaultfloat
             << difference << "; " << std::fixed << std::setprecision(3) << (machine_seconds() - before) * 1e3
-            << " ms of virtual time, planned " << f.explain().step_seconds * 1e3 << "\n";
+            << (is_simulated(machine) ? " ms of virtual time, planned " : " ms, planned ")
+            << f.explain().step_seconds * 1e3 << "\n";
+  figures.add("largest_difference", difference);
   return difference <= 1e-4;
 }
 
 } // namespace
 
 int main(int argc, char **argv) try {
+  Figures figures(argc, argv);
   const std::string machine = argc > 1 ? argv[1] : "sim:2gpu-pcie3";
   const int64_t n = argc > 2 ? std::atoll(argv[2]) : 1408;
   if (n < 32) {
     std::cerr << "usage: all_at_once [MACHINE] [N], N at least 32\n";
     return 2;
   }
-  use_machine(machine, {.computes = false}); // at this size
-  std::cout << "On " << machine << ", which is not there: virtual times by its figures.\n";
-  plan(n);
-  return compute(std::max<int64_t>(16, n / 16), machine) ? 0 : 1;
+  use_at_full_size(machine);
+  print_title(machine);
+  plan(machine, n);
+  return compute(figures, std::max<int64_t>(16, n / 16), machine) ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "all_at_once: " << e.what() << "\n";
   return 1;

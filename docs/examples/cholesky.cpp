@@ -2,10 +2,14 @@
 // one's own, one line that says where a tile lives. What goes when, which tiles are copied where and what hides behind
 // what is the compiler's affair.
 //
-//   cholesky [MACHINE] [N]     sim:4gpu-pcie3 and 32768, if not given
+//   cholesky [MACHINE] [N] [ACCELERATORS] [--figures FILE]     sim:4gpu-pcie3, 32768 and 4, if not given
 //
-// The factorization of an N x N matrix is planned at that size, which takes no memory, and computed at 1/128 of it.
-// Times are virtual: by the machine's figures (docs/machines.md), the same on every computer.
+// The factorization of an N x N matrix is planned and run at that size, and compared with a plain one at 1/16 of it. On
+// a simulated machine it runs in time alone, which takes no memory and is virtual: by the machine's figures
+// (docs/machines.md), the same on every computer; and is compared at 1/128. "cuda" is a computer with cards, "cuda:0,0"
+// one card as two accelerators.
+#include "machine_runs.h"
+
 #include <tressel/tressel.h>
 
 #include <array>
@@ -15,6 +19,7 @@
 #include <iostream>
 
 using namespace tressel;
+using namespace machine_runs;
 
 namespace {
 
@@ -99,13 +104,22 @@ Device owner(int i, int j, int accelerators) {
   return gpu(accelerators < 2 ? 0 : i % 2 * columns + j % columns);
 }
 
-/// As a textbook has it. Each tile is computed where it lives.
-Tiles factorize(Tiles a, int accelerators) {
+/// As a textbook has it. Each tile is computed where it lives. Where `isCard`, the kernels above, which are C, run on
+/// the host, for tiles of the diagonal alone: those below them are products with L^-T, the X of X L^T = 1.
+Tiles factorize(Tiles a, int accelerators, bool isCard) {
   auto on = [&](int i, int j, auto fn) { at(a, i, j) = with_device(owner(i, j, accelerators), fn); };
   for (int k = 0; k < kTiles; ++k) {
-    on(k, k, [&] { return potrf(at(a, k, k)); });
+    Tensor inverse;
+    if (isCard)
+      at(a, k, k) = with_device(cpu(), [&] {
+        Tensor l = potrf(at(a, k, k));
+        inverse = trsm(eye(l.shape()), l);
+        return l;
+      });
+    else
+      on(k, k, [&] { return potrf(at(a, k, k)); });
     for (int i = k + 1; i < kTiles; ++i)
-      on(i, k, [&] { return trsm(at(a, i, k), at(a, k, k)); });
+      on(i, k, [&] { return isCard ? matmul(at(a, i, k), inverse) : trsm(at(a, i, k), at(a, k, k)); });
     for (int i = k + 1; i < kTiles; ++i)
       for (int j = k + 1; j <= i; ++j)
         on(i, j, [&] { return at(a, i, j) - matmul(at(a, i, k), transpose(at(a, j, k))); });
@@ -113,10 +127,10 @@ Tiles factorize(Tiles a, int accelerators) {
   return a;
 }
 
-auto jitted(int accelerators) {
+auto jitted(const std::string &machine, int accelerators) {
   return jit(
-      [accelerators](Tiles a) {
-        Tiles l = factorize(std::move(a), accelerators);
+      [accelerators, isCard = machine.starts_with("cuda")](Tiles a) {
+        Tiles l = factorize(std::move(a), accelerators, isCard);
         for (Tensor &tile : l)
           tile = tile.to(cpu());
         return l;
@@ -124,26 +138,27 @@ auto jitted(int accelerators) {
       {.name = "cholesky"});
 }
 
-/// Milliseconds of a call by the devices' own clock, when its Variables are there.
-template <typename F, typename... Inputs> double simulated(const F &function, const Inputs &...inputs) {
-  function(inputs...);
-  wait_all();
-  const double before = machine_seconds();
-  function(inputs...);
-  wait_all();
-  return (machine_seconds() - before) * 1e3;
-}
-
-void plan(int64_t n, int accelerators) {
-  auto f = jitted(accelerators);
+void plan(const std::string &machine, int64_t n, int accelerators, Figures &figures) {
+  auto f = jitted(machine, accelerators);
   f.compile(std::vector<TensorSpec>(std::tuple_size_v<Tiles>, TensorSpec(f32, {n / kTiles, n / kTiles})));
   const Prediction p = f.explain();
   Tiles tiles;
-  tiles.fill(zeros({n / kTiles, n / kTiles}));
+  const int64_t size = n / kTiles;
+  for (int i = 0; i < kTiles; ++i)
+    for (int j = 0; j <= i; ++j) { // positive definite: far from 1 by less than 1
+      at(tiles, i, j) = operand(machine, {size, size}, static_cast<uint64_t>(1 + i * kTiles + j),
+                                0.1 / std::sqrt(static_cast<double>(n)));
+      if (i == j)
+        at(tiles, i, j) = at(tiles, i, j) + eye({size, size});
+    }
+  const double ms = milliseconds(machine, f, tiles);
+  figures.add("step_ms", ms);
+  if (!is_simulated(machine))
+    figures.add("one_accelerator_ms", milliseconds(machine, jitted(machine, 1), tiles));
   std::cout << "\n1. L of a matrix of " << n << "x" << n << " in tiles of " << n / kTiles << "x" << n / kTiles << " on "
             << accelerators << " accelerators, from the host's memory and back\n"
-            << std::fixed << std::setprecision(1) << "   step: planned " << p.step_seconds * 1e3 << " ms, simulated "
-            << simulated(f, tiles) << " ms, "
+            << std::fixed << std::setprecision(1) << "   step: planned " << p.step_seconds * 1e3 << " ms, "
+            << word_of(machine) << " " << ms << " ms; planned "
             << std::pow(static_cast<double>(n), 3) / 3 / p.step_seconds * 1e-12
             << " TFLOP/s; no order of its commands takes less than " << p.lower_bound_seconds * 1e3 << " ms ("
             << std::setprecision(3) << p.step_seconds / p.lower_bound_seconds << " times that); overlap "
@@ -167,7 +182,7 @@ std::vector<double> plain(const std::vector<float> &a, int64_t n) {
   return l;
 }
 
-bool compute(int64_t n, int accelerators) {
+bool compute(const std::string &machine, int64_t n, int accelerators, Figures &figures) {
   const Tensor b = rng::normal({n, n}, 1);
   const Tensor matrix = matmul(b, transpose(b)) / static_cast<double>(n) + eye({n, n});
   const int64_t size = n / kTiles;
@@ -175,7 +190,7 @@ bool compute(int64_t n, int accelerators) {
   for (int i = 0; i < kTiles; ++i)
     for (int j = 0; j <= i; ++j)
       at(a, i, j) = slice(matrix, {i * size, j * size}, {(i + 1) * size, (j + 1) * size});
-  auto f = jitted(accelerators);
+  auto f = jitted(machine, accelerators);
   const double before = machine_seconds();
   Tiles l = f(a);
   double largest = 0, difference = 0;
@@ -199,25 +214,31 @@ bool compute(int64_t n, int accelerators) {
   std::cout << "\n2. Computed at " << n << "x" << n << ": |L L^T - A| / |A| = " << std::scientific
             << std::setprecision(1) << residual << ", largest difference from a plain factorization in f64 "
             << difference << " (of " << std::fixed << largest << "); " << std::setprecision(3) << seconds * 1e3
-            << " ms of virtual time, planned " << f.explain().step_seconds * 1e3 << "\n";
+            << (is_simulated(machine) ? " ms of virtual time, planned " : " ms with compiling, planned ")
+            << f.explain().step_seconds * 1e3 << "\n";
+  figures.add("residual", residual);
   return residual <= 1e-6 && difference <= 1e-4 * largest;
 }
 
 } // namespace
 
 int main(int argc, char **argv) try {
+  Figures figures(argc, argv);
   const std::string machine = argc > 1 ? argv[1] : "sim:4gpu-pcie3";
   const int64_t n = argc > 2 ? std::atoll(argv[2]) : 32768;
-  if (n < kTiles || n % kTiles) {
-    std::cerr << "usage: cholesky [MACHINE] [N], N a multiple of " << kTiles << "\n";
+  const int accelerators = argc > 3 ? std::atoi(argv[3]) : 4;
+  if (n < kTiles || n % kTiles || accelerators < 1) {
+    std::cerr << "usage: cholesky [MACHINE] [N] [ACCELERATORS] [--figures FILE], N a multiple of " << kTiles << "\n";
     return 2;
   }
-  use_machine(machine, {.computes = false}); // at this size
-  std::cout << "On " << machine << ", which is not there: virtual times by its figures.\n";
-  const int accelerators = 4;
-  plan(n, accelerators);
+  use_at_full_size(machine);
+  print_title(machine);
+  plan(machine, n, accelerators, figures);
   use_machine(machine);
-  return compute(std::max<int64_t>(kTiles, n / 128 / kTiles * kTiles), accelerators) ? 0 : 1;
+  return compute(machine, std::max<int64_t>(kTiles, n / (is_simulated(machine) ? 128 : 16) / kTiles * kTiles),
+                 accelerators, figures)
+             ? 0
+             : 1;
 } catch (const Error &e) {
   std::cerr << "cholesky: " << e.what() << "\n";
   return 1;

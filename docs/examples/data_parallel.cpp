@@ -2,10 +2,12 @@
 // copies, forward and backward passes, sums of gradients and updates. Here it is written for one device; one option
 // cuts its batch over both accelerators, and the compiler writes the page, which this program prints.
 //
-//   data_parallel [MACHINE] [BATCH]     sim:2gpu-pcie3 and 4096, if not given
+//   data_parallel [MACHINE] [BATCH] [--figures FILE]     sim:2gpu-pcie3 and 4096, if not given
 //
 // Times are virtual, by the machine's figures (docs/machines.md). docs/parallel.md has the page beside the hand-written
 // one.
+#include "machine_runs.h"
+
 #include <tressel/tressel.h>
 
 #include <cstdlib>
@@ -106,6 +108,7 @@ void printStep(const std::filesystem::path &folder) {
 } // namespace
 
 int main(int argc, char **argv) try {
+  machine_runs::Figures figures(argc, argv);
   const std::string machine = argc > 1 ? argv[1] : "sim:2gpu-pcie3";
   const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 4096;
   const JitOptions serial{.name = "step"};
@@ -141,6 +144,8 @@ int main(int argc, char **argv) try {
     largest =
         std::max({largest, std::abs(two[i] - alone[i]), std::abs(there[i] - alone[i]), std::abs(apart[i] - alone[i])});
   }
+
+  figures.add("largest_difference", largest);
 
   Training training;
   auto step = training.step(parallel);

@@ -1,6 +1,8 @@
 // --timeline FILE.svg (.html, .json for Perfetto, .dot) of the programs about asynchronous execution.
 #pragma once
 
+#include "timing.h"
+
 #include <tressel/tressel.h>
 
 #include <iostream>
@@ -9,17 +11,7 @@
 namespace timing {
 
 /// What follows --timeline among the arguments, both of which are taken out; empty if it is not there.
-inline std::string timeline_option(int &argc, char **argv) {
-  for (int i = 1; i + 1 < argc; ++i)
-    if (argv[i] == std::string("--timeline")) {
-      const std::string file = argv[i + 1];
-      for (int k = i; k + 2 < argc; ++k)
-        argv[k] = argv[k + 2];
-      argc -= 2;
-      return file;
-    }
-  return {};
-}
+inline std::string timeline_option(int &argc, char **argv) { return option("--timeline", argc, argv); }
 
 /// Draws what one call of `f` does, after one that is not drawn; nothing without a file. Prints what it waited for.
 template <typename F> void draw_timeline(const std::string &file, F &&f) {

@@ -2,11 +2,13 @@
 // page of copies, products and waits. Here the user writes the network, the loss, and which half of a batch goes where;
 // the compiler writes the page, and this program prints it.
 //
-//   split_network [MACHINE] [WIDTH]     sim:2gpu-pcie3 and 4096, if not given
+//   split_network [MACHINE] [WIDTH] [--figures FILE]     sim:2gpu-pcie3 and 4096, if not given
 //
 // Layers of WIDTH over a batch of as many are planned and drawn; layers of 1/64 of it are computed and compared with
 // the processor alone, and the page is theirs: at full size the compiler cuts the first copies and products into blocks
 // of rows. Times are virtual: by the machine's figures (docs/machines.md), the same on every computer.
+#include "machine_runs.h"
+
 #include <tressel/tressel.h>
 
 #include <array>
@@ -17,6 +19,7 @@
 #include <iostream>
 
 using namespace tressel;
+using namespace machine_runs;
 
 namespace {
 
@@ -49,17 +52,7 @@ auto jitted(const nn::Sequential &net, std::array<Device, 2> devices) {
       {.name = "perceptron"});
 }
 
-/// Milliseconds of a call by the devices' own clock, when its Variables are there.
-template <typename F, typename... Inputs> double simulated(const F &function, const Inputs &...inputs) {
-  function(inputs...);
-  wait_all();
-  const double before = machine_seconds();
-  function(inputs...);
-  wait_all();
-  return (machine_seconds() - before) * 1e3;
-}
-
-void plan(int64_t width) {
+void plan(const std::string &machine, int64_t width) {
   auto f = jitted(network(width), {gpu(0), gpu(1)});
   f.compile({f32, {width, width}}, {i64, {width}});
   const Prediction p = f.explain();
@@ -70,9 +63,9 @@ void plan(int64_t width) {
   one.compile({f32, {width, width}}, {i64, {width}});
   const double alone = one.explain().step_seconds;
   std::cout << "\n1. A batch of " << width << " through layers of " << width << " and " << kClasses << ": planned "
-            << std::fixed << std::setprecision(2) << p.step_seconds * 1e3 << " ms, simulated "
-            << simulated(f, zeros({width, width}), zeros({width}, i64)) << " ms, with one accelerator alone "
-            << alone * 1e3 << " ms\n\n"
+            << std::fixed << std::setprecision(2) << p.step_seconds * 1e3 << " ms, " << word_of(machine) << " "
+            << milliseconds(machine, f, zeros({width, width}), zeros({width}, i64))
+            << " ms, with one accelerator alone " << alone * 1e3 << " ms\n\n"
             << p.drawing;
   f.draw_plan("split-network.html");
   std::cout << "   drawn in split-network.html\n";
@@ -90,7 +83,7 @@ void printCommands(const std::filesystem::path &folder) {
   }
 }
 
-bool compute(int64_t width, const std::string &machine) {
+bool compute(Figures &figures, int64_t width, const std::string &machine) {
   const nn::Sequential net = network(width);
   const Tensor x = rng::normal({width, width}, 1);
   const Tensor label = cast(remainder(arange(width), kClasses), i64);
@@ -106,27 +99,31 @@ bool compute(int64_t width, const std::string &machine) {
   std::cout << "\n2. Computed with " << width << ": loss " << std::setprecision(4) << got.loss.item<float>()
             << ", on the processor alone " << expected.loss.item<float>() << ", largest difference of logits "
             << std::defaultfloat << difference << "; " << std::fixed << std::setprecision(3)
-            << (machine_seconds() - before) * 1e3 << " ms of virtual time, planned " << f.explain().step_seconds * 1e3
+            << (machine_seconds() - before) * 1e3
+            << (is_simulated(machine) ? " ms of virtual time, planned " : " ms, planned ")
+            << f.explain().step_seconds * 1e3
             << "\n\n3. What nobody had to write: when the weights change, and in each call, each command with what it "
                "reads and writes, its queue, and what of other queues it waits for\n\n";
   dump(f, "split-network", x, label);
   printCommands("split-network");
+  figures.add("largest_difference", difference);
   return difference <= 1e-5;
 }
 
 } // namespace
 
 int main(int argc, char **argv) try {
+  Figures figures(argc, argv);
   const std::string machine = argc > 1 ? argv[1] : "sim:2gpu-pcie3";
   const int64_t width = argc > 2 ? std::atoll(argv[2]) : 4096;
   if (width < 64 || width % 2) {
     std::cerr << "usage: split_network [MACHINE] [WIDTH], WIDTH even and at least 64\n";
     return 2;
   }
-  use_machine(machine, {.computes = false}); // at this size
-  std::cout << "On " << machine << ", which is not there: virtual times by its figures.\n";
-  plan(width);
-  return compute(std::max<int64_t>(16, width / 64 / 2 * 2), machine) ? 0 : 1;
+  use_at_full_size(machine);
+  print_title(machine);
+  plan(machine, width);
+  return compute(figures, std::max<int64_t>(16, width / 64 / 2 * 2), machine) ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "split_network: " << e.what() << "\n";
   return 1;

@@ -42,4 +42,17 @@ inline int64_t memory(const std::string &what) {
   return 0;
 }
 
+/// What follows `name` among the arguments, both of which are taken out; empty if it is not there.
+inline std::string option(const std::string &name, int &argc, char **argv) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (argv[i] == name) {
+      std::string value = argv[i + 1];
+      for (int k = i; k + 2 < argc; ++k)
+        argv[k] = argv[k + 2];
+      argc -= 2;
+      return value;
+    }
+  return {};
+}
+
 } // namespace timing

@@ -2,7 +2,8 @@
 
 emulated.py --build BUILD [--gpu sm_90] [MODEL...]: the models that are named, else all, of which some take a minute. An element may differ from ONNX Runtime's
 by as much as one that the processor's own kernels compute: RTOL and ATOL of test/onnx/compare_models.py. With --device cuda a card runs them; with
---device standin the stand-in driver does (test/standin), and interprets their PTX.
+--device standin the stand-in driver does (test/standin), and interprets their PTX. --keep FOLDER writes inputs and ONNX Runtime's results there and runs nothing else;
+--kept FOLDER compares with those, on a machine without ONNX Runtime.
 """
 import argparse
 import json
@@ -14,11 +15,8 @@ import tempfile
 import time
 
 import numpy as np
-import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "test/onnx"))
-from compare_models import ATOL, RTOL, seeded_input  # noqa: E402
 
 # The file in build/models, or what make.py writes; and sizes that are not 1.
 MODELS = {
@@ -36,6 +34,28 @@ MODELS = {
 }
 
 
+def expected(model, dims):
+    """Seeded inputs, what ONNX Runtime makes of them, and how far results may be apart."""
+    import onnxruntime
+    sys.path.insert(0, str(ROOT / "test/onnx"))
+    from compare_models import ATOL, RTOL, seeded_input
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)  # as compare_models.py: with others ONNX Runtime differs from itself, optimized and not, by more (basic-pitch)
+    inputs = {port.name: seeded_input(port, dims, {}, rng) for port in session.get_inputs()}
+    return inputs, dict(zip((port.name for port in session.get_outputs()), session.run(None, inputs))), (RTOL, ATOL)
+
+
+def keep(path, inputs, want, tolerance):
+    np.savez(path, tolerance=tolerance, **{f"in:{name}": value for name, value in inputs.items()}, **{f"out:{name}": value for name, value in want.items()})
+
+
+def read_kept(path):
+    with np.load(path) as file:
+        def of(kind):
+            return {name[len(kind):]: file[name] for name in file.files if name.startswith(kind)}
+        return of("in:"), of("out:"), tuple(file["tolerance"])
+
+
 def emulated(tressel, model, inputs, flags, folder):
     command = [tressel, "run", model, *flags, "--output-dir", folder / "out", "-q"]
     for number, (name, value) in enumerate(inputs.items()):
@@ -51,6 +71,8 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--gpu", default="sm_90")
     parser.add_argument("--device", default="sim:h100", help="cuda: on a card instead; standin: on the stand-in driver")
+    parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--kept", type=pathlib.Path)
     parser.add_argument("models", nargs="*", default=[])
     args = parser.parse_args()
     tressel = pathlib.Path(args.build).resolve() / "bin/tressel"
@@ -62,18 +84,18 @@ def main():
         file, dims = MODELS[name]
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            model = ROOT / "build/models" / file if file else folder / f"{name}.onnx"
+            model = (args.kept or ROOT / "build/models") / file if file else folder / f"{name}.onnx"
             if not file:
                 subprocess.run([sys.executable, pathlib.Path(__file__).parent / "make.py", name, model], check=True)
-            session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-            rng = np.random.default_rng(0)  # as compare_models.py: with others ONNX Runtime differs from itself, optimized and not, by more (basic-pitch)
-            inputs = {port.name: seeded_input(port, dims, {}, rng) for port in session.get_inputs()}
-            want = dict(zip((port.name for port in session.get_outputs()), session.run(None, inputs)))
+            inputs, want, tolerance = read_kept(args.kept / f"{name}.npz") if args.kept else expected(model, dims)
+            if args.keep:
+                keep(args.keep / f"{name}.npz", inputs, want, tolerance)
+                continue
             flags = [flag for dim, size in dims.items() for flag in ("--dim", f"{dim}={size}")]
             start = time.monotonic()
             got = emulated(tressel, model, inputs, [*flags, "--device", args.device, "--gpu", args.gpu], folder)
         assert got.keys() == want.keys(), (got.keys(), want.keys())
-        good = all(got[o].shape == want[o].shape and np.allclose(got[o], want[o], rtol=RTOL, atol=ATOL, equal_nan=True) for o in want)
+        good = all(got[o].shape == want[o].shape and np.allclose(got[o], want[o], rtol=tolerance[0], atol=tolerance[1], equal_nan=True) for o in want)
         worst = max(float(np.max(np.abs(got[o].astype(np.float64) - want[o]), initial=0)) for o in want)
         print(f"{'agrees ' if good else 'DIFFERS'}  {name}: {len(want)} outputs, largest difference from ONNX Runtime {worst:.2g}, "
               f"{time.monotonic() - start:.0f} s", flush=True)
