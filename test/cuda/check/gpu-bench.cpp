@@ -1,10 +1,14 @@
-// What a card is capable of, and what compiled programs take on it. Needs the runtime alone, so that it can be carried to a machine with a card.
+// What a card is capable of, and what compiled programs take on it. Needs the runtime alone, so that it can be carried
+// to a machine with a card.
 //
-//   gpu-bench --machine            copies, launches and graphs, by the driver itself
-//   gpu-bench PACKAGE.tsl...       steps of programs: what the caller waits for, and what each kernel takes by the card's clock
+//   gpu-bench --machine [BYTES]                  copies of so many bytes (256 MiB), launches and graphs, by the driver
+//   itself gpu-bench [--seconds S] PACKAGE.tsl...       steps of programs: what the caller waits for, in S seconds (1),
+//   and what each kernel takes by the card's clock gpu-bench --losses COUNT PACKAGE.tsl...      losses of so many steps
+//   of training alone
 //
 // One JSON object a line. Times are medians, in microseconds.
 #include "runtime/cuda/Driver.h"
+#include "test/bench/Values.h"
 #include "test/unit/runtime/GpuTestKernels.h"
 #include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
@@ -14,6 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -40,7 +45,7 @@ void print(const json &line) {
 }
 
 //--- The card ---------------------------------------------------------------------------------------------------------
-void measureMachine() {
+void measureMachine(size_t bytes) {
   using namespace tressel::runtime::cuda;
   std::string why;
   const Driver *found = Driver::find(&why);
@@ -73,7 +78,6 @@ void measureMachine() {
     }
     return median(us);
   };
-  const size_t bytes = size_t(1) << 28;
   Address a = 0, b = 0;
   check(d.cuMemAlloc(&a, bytes));
   check(d.cuMemAlloc(&b, bytes));
@@ -145,9 +149,11 @@ void measureMachine() {
   for (int n : {20, 100}) {
     Graph graph = nullptr;
     GraphExec exec = nullptr;
-    check(d.cuStreamBeginCapture(s, 1));
-    launches(n);
-    check(d.cuStreamEndCapture(s, &graph));
+    check(d.cuGraphCreate(&graph, 0));
+    KernelNodeParams node{.function = add, .blockX = 32, .params = params};
+    GraphNode last = nullptr;
+    for (int i = 0; i < n; ++i) // one behind the other, as in the stream
+      check(d.cuGraphAddKernelNode(&last, graph, &last, i ? 1 : 0, &node));
     check(d.cuGraphInstantiateWithFlags(&exec, graph, 0));
     const double issued = host([&] { check(d.cuGraphLaunch(exec, s)); }, 1);
     const double took = onCard([&] { check(d.cuGraphLaunch(exec, s)); });
@@ -194,8 +200,26 @@ std::vector<std::byte> valuesOf(const TensorType &type, uint32_t seed) {
   return bytes;
 }
 
+/// The value of a state in the package, or by its name where the package has NaN in its place: weights of steps of
+/// training do not travel.
+std::vector<std::byte> stateOf(const Package &package, const std::string &name, const TensorType &type) {
+  const std::span<const std::byte> kept = package.stateValue(name);
+  float first = 0;
+  if (type.dtype == DType::f32 && kept.size() >= sizeof first)
+    std::memcpy(&first, kept.data(), sizeof first);
+  if (!std::isnan(first))
+    return {kept.begin(), kept.end()};
+  std::vector<int64_t> extents;
+  for (const Size &size : type.shape)
+    extents.push_back(size.number());
+  const std::vector<float> values = bench::parameterValues(name, extents);
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
 /// `losses`: so many steps of a step of training, and no times; null: the machine of times.
-void measureProgram(const std::string &path, int losses, const std::shared_ptr<Machine> &plain, const std::shared_ptr<Machine> &stamping) {
+void measureProgram(const std::string &path, int losses, double seconds, const std::shared_ptr<Machine> &plain,
+                    const std::shared_ptr<Machine> &stamping) {
   const Package package = Package::open(path);
   const auto executable = package.executable("", hostCpuLevel(), {.gpu = std::make_shared<std::vector<GpuCode>>(gpuCodeOf(package))});
   const Schedule &s = executable->schedule();
@@ -211,7 +235,8 @@ void measureProgram(const std::string &path, int losses, const std::shared_ptr<M
     std::vector<void *> pointers;
     for (const StateDesc &state : s.states)
       if (state.kind != StateKind::Derived) {
-        states.push_back(DeviceMemory::of(machine)->copyOf(package.stateValue(state.name), state.home.device));
+        states.push_back(
+            DeviceMemory::of(machine)->copyOf(stateOf(package, state.name, state.type), state.home.device));
         pointers.push_back(states.back()->data());
       }
     executor.bindStates(pointers);
@@ -235,31 +260,37 @@ void measureProgram(const std::string &path, int losses, const std::shared_ptr<M
       return print(line);
     std::vector<double> us;
     const auto start = Clock::now();
-    while (us.size() < 5 || (us.size() < 200 && usSince(start) < 1e6)) {
+    while (us.size() < 5 || (us.size() < 200 && usSince(start) < 1e6 * seconds)) {
       const auto begin = Clock::now();
       executor.run(inputs, outputs);
       us.push_back(usSince(begin));
     }
     line["step_us"] = median(us);
+    line["step_us_spread"] = {std::ranges::min(us), std::ranges::max(us)};
   }
   Executor executor(executable, stamping);
   bind(executor, stamping);
   executor.run(inputs, outputs);
   std::map<uint32_t, std::vector<double>> byCommand;
-  std::vector<double> spans;
+  std::vector<double> spans, totals;
   for (int run = 0; run < 20; ++run) {
     for (const auto &device : stamping->devices())
       device->takeStamps();
     executor.run(inputs, outputs);
     int64_t first = INT64_MAX, last = 0;
+    double all = 0;
     for (const auto &device : stamping->devices())
       for (const Stamp &stamp : device->takeStamps())
         if (const CommandTag tag = CommandTag::unpack(stamp.tag); tag.list == 1) {
           byCommand[tag.command].push_back(double(stamp.endPs - stamp.beginPs) * 1e-6);
-          if (s.step.commands[tag.command].kind == CommandKind::Launch)
+          if (const Command &c = s.step.commands[tag.command]; c.kind == CommandKind::Launch) {
             first = std::min(first, stamp.beginPs), last = std::max(last, stamp.endPs);
+            if (s.streams[c.stream].device.kind != DeviceKind::Cpu)
+              all += double(stamp.endPs - stamp.beginPs) * 1e-6;
+          }
         }
     spans.push_back(double(last - first) * 1e-6);
+    totals.push_back(all);
   }
   json kernels = json::array(), copies = json::array();
   double total = 0;
@@ -272,6 +303,9 @@ void measureProgram(const std::string &path, int losses, const std::shared_ptr<M
                          {"us", median(us)},
                          {"bytes", desc.bytes.number()},
                          {"flops", desc.flops.number()}});
+      if (const json params = json::parse(desc.params, nullptr, false);
+          params.is_object() && params.contains("library"))
+        kernels.back()["library"] = params["library"]["name"];
       if (isHost)
         kernels.back()["on"] = "cpu";
       else
@@ -285,6 +319,7 @@ void measureProgram(const std::string &path, int losses, const std::shared_ptr<M
     }
   }
   line["kernels_us"] = total;
+  line["kernels_us_spread"] = {std::ranges::min(totals), std::ranges::max(totals)};
   line["first_kernel_to_last_us"] = median(spans);
   line["kernels"] = kernels;
   line["copies"] = copies;
@@ -295,16 +330,18 @@ void measureProgram(const std::string &path, int losses, const std::shared_ptr<M
 
 int main(int argc, char **argv) {
   try {
-    if (argc == 2 && std::string(argv[1]) == "--machine") {
-      measureMachine();
+    const std::string option = argc > 1 ? argv[1] : "";
+    if (option == "--machine") {
+      measureMachine(argc > 2 ? size_t(std::atoll(argv[2])) : size_t(1) << 28);
       return 0;
     }
-    const bool isLossesAlone = argc > 3 && std::string(argv[1]) == "--losses"; // --losses COUNT PROGRAM...
+    const bool isLossesAlone = argc > 3 && option == "--losses", hasSeconds = argc > 3 && option == "--seconds";
     const int losses = isLossesAlone ? std::atoi(argv[2]) : 10;
+    const double seconds = hasSeconds ? std::atof(argv[2]) : 1;
     const auto plain = openMachine("cuda"), stamping = isLossesAlone ? nullptr : openMachine("cuda", {.stamps = true});
-    for (int i = isLossesAlone ? 3 : 1; i < argc; ++i)
+    for (int i = isLossesAlone || hasSeconds ? 3 : 1; i < argc; ++i)
       try {
-        measureProgram(argv[i], losses, plain, stamping);
+        measureProgram(argv[i], losses, seconds, plain, stamping);
       } catch (const Error &problem) {
         print({{"program", argv[i]}, {"failed", problem.what()}});
       }

@@ -1,7 +1,9 @@
 """The programs that are measured on a card: each as text for `tressel compile`, and as what another framework computes.
 
-programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER.
-programs.py FOLDER --steps build/bin/tressel-bench: steps of training instead, and FOLDER/losses.jsonl, the losses of ten steps on this processor.
+programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER; products also with NVIDIA's libraries allowed, as NAME.library.
+programs.py FOLDER --steps build/bin/tressel-bench: steps of training instead, without their weights, and FOLDER/losses.jsonl, the losses of ten steps on this processor.
+programs.py FOLDER --describe COMMIT: FOLDER/pack.json, what check.py runs.
+--small: few of them, of few elements, for a test on the stand-in driver.
 """
 import argparse
 import array
@@ -99,11 +101,34 @@ add("chain.20", chain(), 0, 20 * 2 * 64 ** 3, "chain(a, b)", [(64, 64)] * 2)
 # Steps of training: rows of test/bench.
 STEPS = ["train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.charlm.step", "train.lstm.step"]
 
+# For the test: each row of the report has one.
+SMALL = {"copy.f32": copy(64), "elementwise.f32": elementwise(64), "softmax.f32.4096": softmax(2, 32), "layer_norm.f32.4096": layer_norm(2, 32),
+         "matmul.bf16.4096x4096x4096": matmul(64, 64, 64, "bf16"), "attention.f32.512": attention(1, 1, 8, 8), "chain.20": chain(20, 8, 8)}
 
-def export_steps(folder, bench, arch):
+
+TESTS = {"gpu_ops_test": 6, "cuda_loops_test": 1, "cuda_device_test": 1, "cuda_ops_test": 2, "cuda_forms_test": 1}  # processes at the same time
+MODELS = {"silero": "silero/silero_vad_v6.onnx", "magika": "magika/model.onnx", "alexa": "openwakeword/alexa_v0.1.onnx", "embedding": "openwakeword/embedding_model.onnx",
+          "ppocr.angle": "ppocr/ch_ppocr_mobile_v2.0_cls_infer.onnx", "basic-pitch": "basic-pitch/nmp.onnx"}
+
+
+def describe(commit, small):
+    """Sizes and selections of a pack."""
+    every = {"commit": commit, "small": small, "bytes": {name: program["bytes"] for name, program in PROGRAMS.items()}}
+    if small:
+        return every | {"seconds": 0.01, "machine_bytes": 1 << 16, "devices": "*Conformance*/cuda*", "ops": {"cuda_loops_test": ("CudaLoops.SoftmaxAlongEveryAxis:CudaLoops.LayerNorm:CudaLoops.Products", 2)}, "models": [],
+                        "two_devices": "16", "cholesky": "16", "split_network": ["64"], "bytes": {name: 0 for name in PROGRAMS} | {"elementwise.f32": 3 * 64 * 4}}
+    return every | {"seconds": 0.3, "machine_bytes": 1 << 28, "devices": "*Conformance*/cuda*", "ops": {name: ("-GpuMutants*", shards) for name, shards in TESTS.items()}, "models": list(MODELS),
+                    "two_devices": "4000", "cholesky": "4096", "split_network": ["4096"]}
+
+
+def has_library(name):
+    return name.startswith("matmul.")
+
+
+def export_steps(folder, bench, arch, steps):
     with open(folder / "losses.jsonl", "w") as file:
-        for row in STEPS:
-            subprocess.run([bench, "--export-step", row, folder / f"{row}.tsl", arch], check=True)
+        for row in steps:
+            subprocess.run([bench, "--export-step", row, folder / f"{row}.tsl", arch, "--blank"], check=True)
             kept = folder / "losses"
             subprocess.run([bench, row], input=f"outputs tressel 0 {kept}\n", text=True, check=True, stdout=subprocess.DEVNULL)
             print(json.dumps({"program": row, "losses": list(array.array("f", kept.read_bytes()))}), file=file)
@@ -116,16 +141,24 @@ def main():
     parser.add_argument("--tressel", default="build/bin/tressel")
     parser.add_argument("--steps", help="tressel-bench")
     parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--describe", metavar="COMMIT")
+    parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
+    if args.describe:
+        (folder / "pack.json").write_text(json.dumps(describe(args.describe, args.small)) + "\n")
+        return None
     if args.steps:
-        return export_steps(folder, args.steps, args.arch)
-    for name, program in PROGRAMS.items():
-        text, package = folder / f"{name}.mlir", folder / f"{name}.tsl"
-        text.write_text(program["text"])
-        subprocess.run([args.tressel, "compile", text, "--device", "cuda", "--gpu", args.arch, "-o", package, "-q"], check=True)
-        text.unlink()
+        return export_steps(folder, args.steps, args.arch, STEPS[:1] if args.small else STEPS)
+    for name, text in SMALL.items() if args.small else ((name, program["text"]) for name, program in PROGRAMS.items()):
+        for end, flags in (("", []), (".library", ["--allow-library"])):
+            if end and not has_library(name):
+                continue
+            source = folder / f"{name}{end}.mlir"
+            source.write_text(text)
+            subprocess.run([args.tressel, "compile", source, "--device", "cuda", "--gpu", args.arch, *flags, "-o", source.with_suffix(".tsl"), "-q"], check=True)
+            source.unlink()
 
 
 if __name__ == "__main__":
