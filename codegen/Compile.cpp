@@ -1,26 +1,27 @@
 #include "codegen/Compile.h"
 
-#include "runtime/types/Clock.h"
 #include "codegen/CostModel.h"
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
 #include "codegen/Measure.h"
+#include "codegen/bitcode/Provider.h"
+#include "codegen/builtin/Provider.h"
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
 #include "codegen/cpu/LoopCost.h"
-#include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
-#include "codegen/builtin/Provider.h"
+#include "codegen/cuda/loops/KernelSource.h"
+#include "codegen/cuda/tuning/Tune.h"
 #include "codegen/onednn/Provider.h"
-#include "codegen/bitcode/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Num.h"
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
 #include "passes/cluster/Traffic.h"
+#include "runtime/types/Clock.h"
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
@@ -254,8 +255,21 @@ private:
   //--- Kernels ------------------------------------------------------------------------------------------------------
   const cuda::Arch &arch() const { return cuda::findArch(options.gpus.front()); }
 
+  void tuneKernels() {
+    if (!options.tuneOn)
+      return;
+    llvm::SmallVector<graph::KernelOp> kernels;
+    for (graph::KernelOp kernel : module.getOps<graph::KernelOp>())
+      if (kernel.isForGpu())
+        kernels.push_back(kernel);
+    const cuda::TuneReport tuned = cuda::tune(kernels, arch(), *options.tuneOn, *options.tunings,
+                                              [&](int done, int all) { progress("tuning", done, all); });
+    report.numTuned = tuned.measured, report.numTunedFaster = tuned.faster;
+    end("tuning");
+  }
   /// What is to be generated, for the host and for GPUs.
   void collectKernels() {
+    tuneKernels();
     for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
       if (kernel.isForGpu()) {
         cuda::MadeKernel made = cuda::makeKernel(kernel, arch());

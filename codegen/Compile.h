@@ -21,6 +21,12 @@
 namespace tressel::passes {
 class KernelProvider;
 }
+namespace tressel::runtime {
+class Machine;
+}
+namespace tressel::codegen::cuda {
+class Tunings;
+}
 
 namespace tressel::codegen {
 
@@ -49,6 +55,7 @@ struct CompileReport {
   /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
   int numCompiled = 0, numCached = 0, numShared = 0;
   int numGpuKernels = 0;             ///< generated for accelerators; not part of the other numbers
+  int numTuned = 0, numTunedFaster = 0; ///< of these measured now, and cut in another way since
   int numMeasured = 0, numKnown = 0; ///< kernels timed, where CompileOptions::measure asks for it, and timed before
   int numFailed = 0;                 ///< of these: they cannot be compiled or run alone, and are chosen by what is predicted
 };
@@ -64,6 +71,11 @@ struct CompileOptions {
   std::vector<std::string> gpus;
   /// Run these kernels on the CPU (codegen/cuda/emulate/Emulate.h), on simulated accelerators, instead of making code for a GPU.
   bool emulateGpu = false;
+  /// How kernels for GPUs are cut where that was measured (cuda/tuning/Tunings.h): what is set for the process counts
+  /// (cuda::setTunings). With a machine here, whose GPU is of the first of `gpus`, those kernels of the program that
+  /// these tunings do not have are measured there first, which takes about a second each, and added.
+  std::shared_ptr<runtime::Machine> tuneOn;
+  std::shared_ptr<cuda::Tunings> tunings;
   bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too
   bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler
   /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if

@@ -111,8 +111,13 @@ std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest
     const CudaLibrary &library = cudaLibrary();
     const std::vector<GpuCard> cards = library.cards(nullptr);
     MachineRequest some = request;
-    if (!cards.empty()) // else opening says what is missing
-      some.cards = cardsNamed(name.size() > 5 ? name.substr(5) : std::string_view(), cards.size());
+    if (cards.empty())
+      some.cards.clear(); // opening says what is missing
+    else if (name.size() > 5)
+      some.cards = cardsNamed(name.substr(5), cards.size());
+    for (int card : some.cards)
+      if (card < 0 || static_cast<size_t>(card) >= cards.size())
+        throwError<Error>("machine 'cuda' has no card ", card, "; there are ", cards.size());
     return library.open(some, modelOf(cards, request.architecture, some.cards));
   }
   MachineModel model = machineNamed(name);

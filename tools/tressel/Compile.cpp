@@ -49,6 +49,21 @@ std::string headerOf(const std::string &symbol, const runtime::Schedule &schedul
   return text;
 }
 
+/// The card is opened for --tune alone: compiling needs none.
+void setTuning(CompileRequest &request, const CompileArgs &args) {
+  if (!args.tuning.empty() && args.gpus.empty())
+    throw UsageError(
+        "--tuning: only kernels of GPUs are cut by it: name their architecture, as in --device cuda --gpu sm_90");
+  request.tuning = args.tuning;
+  if (!args.tune)
+    return;
+  if (args.tuning.empty())
+    throw UsageError("--tune: name the file that keeps what is measured, as in --tuning h100.json");
+  if (args.deterministic)
+    throw UsageError("--tune measures, and --deterministic goes by nothing that was measured: give --tuning alone");
+  request.tuneOn = runtime::openMachine("cuda", {.cards = {0}, .stamps = true}); // throws where there is none
+}
+
 /// Where the time of a compilation went.
 std::string timingTable(const CompiledModel &program) {
   double total = 0;
@@ -99,6 +114,7 @@ int compileCommand(const CompileArgs &args) {
     throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
   setMachine(request, target, args.gpus);
+  setTuning(request, args);
   if (package && args.device.starts_with("cpu:"))
     throw UsageError("--device " + args.device + ": a package is for the processor as a whole: leave --device out");
   if (target.hasAccelerators && args.gpus.empty() && package)
@@ -131,6 +147,9 @@ int compileCommand(const CompileArgs &args) {
       programs.push_back(std::move(compiled));
   }
   const CompiledModel &program = programs.front();
+  if (args.tune)
+    note(args.tuning + ": " + std::to_string(program.numTuned) + " kernels measured, of which " +
+         std::to_string(program.numTunedFaster) + " are cut in another way than predicted");
   for (const AssumedDim &d : program.assumed)
     note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size) +
          (d.why.empty() ? "" : ", because it cannot stay dynamic: " + d.why));

@@ -71,6 +71,9 @@ struct CompileRequest {
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus
   bool emulateGpu = false;                        ///< as CompileOptions::emulateGpu
+  std::string tuning;                             ///< a file of GPU tunings; empty: those of the environment
+  std::shared_ptr<runtime::Machine>
+      tuneOn; ///< as CompileOptions::tuneOn: the file is made if there is none, and written
   std::shared_ptr<const runtime::KernelHistory> history; ///< as CompileOptions::history
   bool kernelKeys = false;                               ///< as CompileOptions::kernelKeys
   std::vector<std::string> disabledPasses;
@@ -95,7 +98,8 @@ struct CompiledModel {
   std::vector<std::string> notes;  ///< on what the model says and this compilation leaves out
   std::string comparison;          ///< LayoutComparison::text, where that was asked for; then there is no program
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
-  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numFailed = 0, numGpuKernels = 0;
+  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0,
+      numKnown = 0, numFailed = 0, numGpuKernels = 0, numTuned = 0, numTunedFaster = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };

@@ -5,6 +5,7 @@
 #include "codegen/Compile.h"
 #include "codegen/Layouts.h"
 #include "codegen/Link.h"
+#include "codegen/cuda/tuning/Tunings.h"
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/stablehlo/Import.h"
@@ -20,6 +21,7 @@
 #include "passes/Pipeline.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -322,6 +324,13 @@ public:
     options.machine = request.machine;
     options.gpus = request.gpus;
     options.emulateGpu = request.emulateGpu;
+    if (!request.tuning.empty()) {
+      const bool isNew = request.tuneOn && !std::filesystem::exists(request.tuning);
+      options.tunings =
+          isNew ? std::make_shared<codegen::cuda::Tunings>() : codegen::cuda::Tunings::load(request.tuning);
+      options.tuneOn = request.tuneOn;
+      codegen::cuda::setTunings(options.tunings);
+    }
     options.history = request.history;
     options.kernelKeys = request.kernelKeys;
     options.allowLibrary = request.allowLibrary;
@@ -348,6 +357,11 @@ public:
       return program;
     }
     codegen::CompiledProgram compiled = codegen::compile(*module, options);
+    if (options.tuneOn) {
+      const std::string text = options.tunings->toJson();
+      runtime::writeFile(request.tuning, std::as_bytes(std::span(text)));
+    }
+    program.numTuned = report.numTuned, program.numTunedFaster = report.numTunedFaster;
     program.schedule = std::move(compiled.schedule);
     program.image = std::move(compiled.image);
     program.constants = std::move(compiled.constants);

@@ -56,6 +56,7 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(
           "--use-history: packages do not say what their kernels compute; give the model that it was made of");
     checkCompiled({{"--allow-library", args.allowLibrary},
+                   {"--tuning", !args.tuning.empty()},
                    {"--winograd", args.winograd},
                    {"--keep-subnormals", args.keepSubnormals},
                    {"--memory-budget", args.memoryBudget.isBound()},
@@ -75,6 +76,7 @@ int explainCommand(const ExplainArgs &args) {
                            .autocast = args.autocast,
                            .explain = true};
     setMachine(request, target, args.gpus);
+    request.tuning = args.tuning;
     request.machine = &machine;
     if (const char *option = !args.ranks.empty() ? "--ranks"
                              : args.parallel > 0 ? "--parallel"

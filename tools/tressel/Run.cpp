@@ -469,6 +469,7 @@ void checkArguments(const RunArgs &args) {
                      "it was made of");
   if (isPackage(args))
     checkCompiled({{"--gpu", !args.gpus.empty()},
+                   {"--tuning", !args.tuning.empty()},
                    {"--no-library", args.noLibrary},
                    {"--no-cache", args.noCache},
                    {"--measure", args.measure},
@@ -523,6 +524,7 @@ Runnable load(const RunArgs &args, runtime::Machine *machine, const std::shared_
     request.gpus = {machine->model().devices.back().architecture};
   request.history = history;
   request.kernelKeys = !args.history.empty();
+  request.tuning = args.tuning;
   Runnable program = compileModel(request);
   for (const AssumedDim &d : program.assumed)
     note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));

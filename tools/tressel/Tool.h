@@ -105,15 +105,15 @@ std::string humanSeconds(double seconds);
 struct CompileArgs {
   std::string model, output, device = "cpu", emit = "package", format = "package";
   std::optional<DType> autocast;
-  std::string useHistory;
+  std::string useHistory, tuning;
   MemoryBudget memoryBudget;
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> gpus, dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
-       measure = false, winograd = false, keepSubnormals = false, verifyEach = false;
+       measure = false, winograd = false, keepSubnormals = false, verifyEach = false, tune = false;
 };
 struct RunArgs {
-  std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory, function;
+  std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory, tuning, function;
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, inputs, dims, expect, libraries;
@@ -144,7 +144,7 @@ struct CacheArgs {
 };
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
-  std::string model, device = "cpu", timeline, useHistory, function, ranks;
+  std::string model, device = "cpu", timeline, useHistory, tuning, function, ranks;
   std::optional<DType> autocast;
   MemoryBudget memoryBudget;
   std::vector<std::string> gpus, dims, libraries;

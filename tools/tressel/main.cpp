@@ -173,6 +173,11 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--gpu", a.gpus, "make kernels for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120 (repeatable; the first decides how "
                                  "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can")
       ->delimiter(',');
+  c->add_option("--tuning", a.tuning,
+                "with --gpu: FILE.json of how kernels are cut, as `compile --tune` measured it on a card");
+  c->add_flag("--tune", a.tune,
+              "measure on this machine's card, which --gpu names the architecture of, what the file of --tuning does "
+              "not have, and add it; takes about a second for each kernel");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
@@ -218,6 +223,8 @@ void addRun(CLI::App &app, RunArgs &a) {
       ->expected(1);
   c->add_option("--history", a.history,
                 "FILE.json: time the kernels of as many calls more as --repeat says, and add the times to the file");
+  c->add_option("--tuning", a.tuning,
+                "for kernels of GPUs: FILE.json of how kernels are cut, as `compile --tune` measured it on a card");
   c->add_option("--use-history", a.useHistory, "FILE.json of measured times, which the plan goes by");
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
@@ -274,6 +281,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
                 "MESH, as data=64 or data=8,model=4: predict one of so many processes, each with an accelerator of its "
                 "own; the first axis cuts the first dimension of inputs")
       ->check([](const std::string &mesh) { return mesh.empty() ? "names no axis: as data=64" : std::string(); });
+  c->add_option("--tuning", a.tuning,
+                "with --gpu: FILE.json of how kernels are cut, as `compile --tune` measured it on a card");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which count instead of the machine's figures");
   c->add_option("--timeline", a.timeline, "draw the predicted step into a file: .json (for Perfetto), .html, .svg or .dot");

@@ -2,9 +2,11 @@
 
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
+#include "codegen/cuda/library/DeviceTiles.h"
 #include "codegen/cuda/loops/Kernel.h"
 #include "codegen/cuda/loops/Loops.h"
 #include "codegen/cuda/loops/Root.h"
+#include "codegen/cuda/tuning/Tunings.h"
 #include "codegen/loops/FromGraph.h"
 #include "codegen/loops/KernelParts.h"
 #include "ir/graph/Graph.h"
@@ -74,21 +76,48 @@ void divide(const KernelBody &body, llvm::SmallVectorImpl<mlir::Operation *> &ro
 
 } // namespace
 
-std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch) {
-  auto graph = kernelGraphOf(body.ops, body.inputs, body.results);
-  if (!graph)
+namespace {
+
+/// Gives each way to cut the loops its kernel; nothing if they are no one nest, or several, which are not cut in other
+/// ways.
+class LoopMaker {
+public:
+  LoopMaker(const KernelBody &body, const Arch &arch) : body_(body), arch_(arch) {
+    if (auto graph = kernelGraphOf(body.ops, body.inputs, body.results))
+      parts_ = planParts(*graph);
+  }
+  bool hasOneNest() const { return parts_ && parts_->size() == 1; }
+  std::optional<Kernel> operator()(const Cut &cut) const {
+    if (!parts_ || !cut.tile.empty())
+      return std::nullopt;
+    const auto numBuffers = static_cast<int>(body_.inputs.size() + body_.results.size());
+    if (parts_->size() > 1)
+      return cut == Cut() ? makePartsKernel(body_.symbol, *parts_, numBuffers, arch_) : std::nullopt;
+    KernelSignature signature;
+    signature.symbol = body_.symbol;
+    signature.symbols = body_.symbols;
+    return makeLoopKernel(parts_->front().plan, signature, numBuffers, arch_, cut.loops);
+  }
+
+private:
+  const KernelBody &body_;
+  const Arch &arch_;
+  std::optional<std::vector<KernelPart>> parts_;
+};
+
+/// The same for a root, by its tiles.
+std::optional<Kernel> makeRoot(const Root &root, const KernelBody &body, const Arch &arch, const Cut &cut) {
+  if (cut.loops != LoopTuning())
     return std::nullopt;
-  auto parts = planParts(*graph);
-  if (!parts)
-    return std::nullopt;
-  const auto numBuffers = static_cast<int>(body.inputs.size() + body.results.size());
-  if (parts->size() > 1)
-    return makePartsKernel(body.symbol, *parts, numBuffers, arch);
-  KernelSignature signature;
-  signature.symbol = body.symbol;
-  signature.symbols = body.symbols;
-  return makeLoopKernel(parts->front().plan, signature, numBuffers, arch);
+  return root.convolution ? makeConvolutionKernel(body.symbol, *root.convolution, root.type, root.buffers,
+                                                  root.epilogue, body.symbols, arch, cut.tile)
+                          : makeProductKernel(body.symbol, *root.product, root.type, root.buffers, root.epilogue,
+                                              body.symbols, arch, cut.tile);
 }
+
+} // namespace
+
+std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch) { return tuned(arch, LoopMaker(body, arch)); }
 
 double Root::flops() const {
   if (convolution)
@@ -151,10 +180,7 @@ std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
   const auto root = Root::of(body);
   if (!root)
     return std::nullopt;
-  auto kernel = root->convolution ? makeConvolutionKernel(body.symbol, *root->convolution, root->type, root->buffers,
-                                                          root->epilogue, body.symbols, arch)
-                                  : makeProductKernel(body.symbol, *root->product, root->type, root->buffers,
-                                                      root->epilogue, body.symbols, arch);
+  auto kernel = tuned(arch, [&](const Cut &cut) { return makeRoot(*root, body, arch, cut); });
   if (!kernel)
     return std::nullopt;
   return RootKernel{std::move(*kernel), /*takesEpilogue=*/true};
@@ -169,15 +195,69 @@ KernelBody bodyOf(const passes::Candidate &candidate) {
   return body;
 }
 
-MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
-  mlir::Block &block = kernel.getBody().front();
+namespace {
+
+/// An outlined kernel's body, and what it names.
+struct Outlined {
+  explicit Outlined(graph::KernelOp kernel)
+      : inputs(kernel.getBody().front().getArguments()),
+        results(kernel.getBody().front().getTerminator()->getOperands()) {
+    for (mlir::Operation &op : kernel.getBody().front().without_terminator())
+      ops.push_back(&op);
+    body = {kernel.getSymName().str(), ops, inputs, results, static_cast<size_t>(kernel.getRootOps().value_or(0)),
+            graph::symbolsOf(kernel)};
+  }
+  Outlined(const Outlined &) = delete;
   llvm::SmallVector<mlir::Operation *> ops;
-  for (mlir::Operation &op : block.without_terminator())
-    ops.push_back(&op);
-  const llvm::SmallVector<mlir::Value> inputs(block.getArguments()), results(block.getTerminator()->getOperands());
-  const KernelBody body{
-      kernel.getSymName().str(), ops, inputs, results, static_cast<size_t>(kernel.getRootOps().value_or(0)),
-      graph::symbolsOf(kernel)};
+  llvm::SmallVector<mlir::Value> inputs, results;
+  KernelBody body;
+};
+
+} // namespace
+
+std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t most) {
+  Outlined outlined(kernel);
+  KernelBody &body = outlined.body;
+  const bool keeps = graph::floatModeOf(kernel) == runtime::FloatMode::Keep && kernel.getProvider() != kLoopProvider;
+  std::vector<Variant> all;
+  const std::string symbol = body.symbol;
+  auto add = [&](const Cut &cut, auto &&make) {
+    body.symbol = symbol + "_v" + std::to_string(all.size());
+    std::optional<Kernel> made = make(cut);
+    if (made && llvm::none_of(all, [&](const Variant &other) { return other.kernel.text == made->text; }))
+      all.push_back({cut, std::move(*made)});
+  };
+  if (kernel.getProvider() == kLoopProvider) {
+    const LoopMaker make(body, arch);
+    add({}, make);
+    if (!make.hasOneNest())
+      return {};
+    for (int threads : {0, 64, 128, 256, 512, 1024})
+      for (int row : {0, 1, 8, 32, 64, 128, 256, 512})
+        for (int vector : {0, 1, 2, 4, 8})
+          if (threads || row || vector)
+            add({.loops = {.threads = threads, .threadsPerRow = row, .vector = vector}, .tile = {}}, make);
+  } else if (const auto root = Root::of(body)) {
+    auto make = [&](const Cut &cut) { return makeRoot(*root, body, arch, cut); };
+    add({}, make);
+    for (const TileShape &tile : tileShapes(root->type))
+      add({.loops = {}, .tile = tile.name}, make);
+  }
+  if (all.size() < 2)
+    return {};
+  std::stable_sort(all.begin() + 1, all.end(),
+                   [](const Variant &a, const Variant &b) { return a.kernel.seconds < b.kernel.seconds; });
+  if (all.size() > most)
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(most), all.end());
+  if (keeps)
+    for (Variant &variant : all)
+      variant.measured = keepingSubnormals(variant.kernel);
+  return all;
+}
+
+MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
+  const Outlined outlined(kernel);
+  const KernelBody &body = outlined.body;
   std::optional<Kernel> made;
   if (kernel.getProvider() == kLoopProvider)
     made = planLoops(body, arch);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/tuning/Tunings.h"
 #include "ir/graph/Structure.h"
 #include "passes/cluster/KernelProvider.h"
 
@@ -40,5 +41,16 @@ struct MadeKernel {
 /// What an outlined kernel becomes whose provider is one of this folder's (Provider.h). Throws InternalError if there
 /// is none.
 MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch);
+
+/// A way to cut a kernel.
+struct Variant {
+  Cut cut;
+  Kernel kernel;                       ///< as the cost model and tunings know it
+  std::optional<Kernel> measured = {}; ///< that is to run, where it is not the same
+  const Kernel &code() const { return measured ? *measured : kernel; }
+};
+/// What an outlined kernel could become, the cost model's choice first, then at most `most` in all, by predicted time.
+/// Each has a symbol of its own. Empty where there is no choice.
+std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t most);
 
 } // namespace tressel::codegen::cuda

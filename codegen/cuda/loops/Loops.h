@@ -16,6 +16,7 @@ struct LoopTuning {
   int threadsPerRow = 0; ///< of a reduction: 1, a part of a warp, a warp, or a block
   int vector = 0;        ///< elements per thread and access
   bool aligned = true;   ///< false: buffers are aligned to their elements only (a step's part of what a loop walks over)
+  bool operator==(const LoopTuning &) const = default;
 };
 
 /// `signature.rows` is not used. Every plan has a kernel.
