@@ -19,20 +19,24 @@ struct LibraryBytes {
 };
 
 struct Control {
-  /// Options as "name=value name=value", over those that stand. False: one of them is unknown. The environment's TRESSEL_STANDIN has the first ones.
+  /// Options as "name=value name=value", over those that stand. False: one of them is unknown. The environment's
+  /// TRESSEL_STANDIN has the first ones.
   ///   order=eager|late|random|reversed  which of the operations that can run does
   ///   seed=N                            of random choices, of graph nodes' order, of blocks and warps within a launch
   ///   cards=N arch=90                   read at cuInit alone: how many cards, and their compute capability
   ///   bytes=N                           memory of each card
   ///   patience=N                        how often a query of what has not ended is told so; 3 by default
-  ///   fail=N                            the N-th call from now (1: the next) does nothing and returns `error`, 2 by default; 0: none
-  ///   fail-kernel=N                     the N-th kernel that runs from now ends with `error`, 700 by default, which sticks
-  ///   error=E                           a CUresult; 0: the default
-  ///   null=0|1                          read when the library is loaded: launches, copies, events and waits do nothing, for what issuing costs the host
-  ///   findings=exit|keep                a finding is printed and ends the process with status 86 (the default), or is kept
-  ///   plant=MISTAKE                     calls are taken as if the launcher had made it: swapped-parameters (a kernel's first two), early-event (recorded before the stream's
-  ///                                     last operation), no-wait (cuStreamWaitEvent does nothing), no-edge (a graph's node is added without its first edge), lost-edge
-  ///                                     (the same when it is instantiated), none
+  ///   fail=N                            the N-th call from now (1: the next) does nothing and returns `error`, 2 by
+  ///   default; 0: none fail-kernel=N                     the N-th kernel that runs from now ends with `error`, 700 by
+  ///   default, which sticks error=E                           a CUresult; 0: the default null=0|1 read when the
+  ///   library is loaded: launches, copies, events and waits do nothing, for what issuing costs the host
+  ///   findings=exit|keep                a finding is printed and ends the process with status 86 (the default), or is
+  ///   kept plant=MISTAKE                     calls are taken as if the launcher had made it: swapped-parameters (a
+  ///   kernel's first two), early-event (recorded before the stream's
+  ///                                     last operation), no-wait (cuStreamWaitEvent does nothing), no-edge (a graph's
+  ///                                     node is added without its first edge), lost-edge (the same when it is
+  ///                                     instantiated), map-stride (of a tensor map, 16 bytes more), map-swizzle (of a
+  ///                                     tensor map, none), none
   ///   trace=0|1                         each operation is printed when it is given and when it runs
   ///   forget=1                          findings, counts and failures asked for
   bool (*configure)(const char *options);

@@ -12,6 +12,10 @@ Context *&current() {
   static thread_local Context *context = nullptr;
   return context;
 }
+int mostSharedBytes(const World &world) {
+  const int kib = world.architecture >= 120 ? 99 : world.architecture >= 90 ? 227 : world.architecture >= 80 ? 163 : 48;
+  return kib << 10;
+}
 bool isOtherProcess(const World &world) { return world.process != getpid(); }
 
 namespace {
@@ -140,7 +144,9 @@ Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 75: *value = world.architecture / 10; break;   // COMPUTE_CAPABILITY_MAJOR
     case 76: *value = world.architecture % 10; break;   // COMPUTE_CAPABILITY_MINOR
     case 91: *value = 1; break;                         // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
-    case 97: *value = 227 << 10; break;                 // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    case 97:
+      *value = mostSharedBytes(world);
+      break;                                            // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     case 115: *value = 1; break;                        // MEMORY_POOLS_SUPPORTED
     default: *value = 0;
     }
@@ -278,7 +284,9 @@ Result cuFuncSetAttribute(Function *function, int attribute, int value) {
     Function *known = at(world.functions, function);
     if (!known)
       return kInvalidHandle;
-    if (attribute != 8 || value < 0 || value > (227 << 10)) // MAX_DYNAMIC_SHARED_SIZE_BYTES
+    // MAX_DYNAMIC_SHARED_SIZE_BYTES: with what is static no more than a block may ask for
+    if (attribute != 8 || value < 0 ||
+        value > mostSharedBytes(world) - static_cast<int>(known->kernel->staticSharedBytes))
       return kInvalidValue;
     known->maxDynamicShared = value;
     return kSuccess;

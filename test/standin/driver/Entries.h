@@ -18,6 +18,10 @@ std::span<const Entry> deviceEntries();
 std::span<const Entry> memoryEntries();
 std::span<const Entry> streamEntries();
 std::span<const Entry> graphEntries();
+std::span<const Entry> tensorEntries();
+/// Shared memory that a block may ask for, by architecture ("CUDA C++ Programming Guide", technical specifications per
+/// compute capability).
+int mostSharedBytes(const World &world);
 /// What does nothing, instead of that function; null: it works as ever.
 void *nullEntry(const char *name);
 

@@ -262,7 +262,7 @@ __attribute__((visibility("default"))) Result cuGetProcAddress_v2(const char *na
     *function = entry;
     return kSuccess;
   }
-  for (const auto &entries : {deviceEntries(), memoryEntries(), streamEntries(), graphEntries()})
+  for (const auto &entries : {deviceEntries(), memoryEntries(), streamEntries(), graphEntries(), tensorEntries()})
     for (const Entry &entry : entries)
       if (std::strcmp(entry.name, name) == 0) {
         *function = entry.function;

@@ -91,6 +91,25 @@ template <Element E, Element F, unsigned K, bool HalfSums> void multiply(Warp &w
       perLane<uint32_t>(warp, instr.op[i], [x = c[i / 2] + (i & 1)](unsigned l) { return x[2 * l]; });
 }
 
+/// The sums of a warp's part of a wgmma: warp.small.
+inline void multiplySmall(Warp &warp, const Instr &) {
+  const SmallProduct &p = *warp.small;
+  alignas(64) double sum[256];
+  for (unsigned row = 0; row < 16; ++row) {
+    for (unsigned n = 0; n < p.n; ++n)
+      sum[n] = 0;
+    for (unsigned k = 0; k < 16; ++k) {
+      const auto factor = static_cast<double>(p.a[row * 16 + k]);
+      const float *b = p.b + k * p.n;
+      for (unsigned n = 0; n < p.n; ++n) // of b and sum, neither of which is the other
+        sum[n] = fused(factor, static_cast<double>(b[n]), sum[n]);
+    }
+    float *c = p.c + row * p.n;
+    for (unsigned n = 0; n < p.n; ++n)
+      c[n] = canonical(static_cast<float>(static_cast<double>(c[n]) + sum[n]));
+  }
+}
+
 inline void addMatrixHandlers(const Table &add) {
   using enum Element;
   add("mma", "m16n8k16.f32.f16.f16.f32", multiply<Element::Half, Element::Half, 16, false>);
@@ -107,6 +126,7 @@ inline void addMatrixHandlers(const Table &add) {
   add("mma", "m16n8k32.s32.u8.s8.s32", multiply<Unsigned, Signed, 32, false>);
   add("mma", "m16n8k16.s32.s8.s8.s32", multiply<Signed, Signed, 16, false>);
   add("mma", "m16n8k16.s32.u8.u8.s32", multiply<Unsigned, Unsigned, 16, false>);
+  add("wgmma", "sums", multiplySmall);
 }
 
 } // namespace tressel::standin::ptx::PTX_EXECUTE

@@ -32,6 +32,8 @@ Handlers makeHandlers(void (*add)(void *, void (*)(void *, const char *, const c
     static_cast<Handlers *>(context)->emplace(std::string(name) + "." + type, handler);
   });
   addCommonHandlers(handlers);
+  addAsyncHandlers(handlers);
+  addWarpgroupHandlers(handlers);
   return handlers;
 }
 
@@ -138,15 +140,21 @@ std::optional<Fault> Compiled::run(const Launch &launch, Memory &memory) const {
       if (localBytes)
         std::memset(block.local.host, 0xff, localBytes);
       block.barriers.fill({});
+      block.barrierObjects.clear();
+      block.tensorCopies.clear();
       for (Warp &warp : block.warps) {
         warp.live = warp.exists;
         warp.active = 0, warp.carry = 0, warp.gaveWay = false;
         warp.copies.clear();
         warp.committed.fill(0);
+        warp.products.clear(), warp.accumulators.clear();
+        warp.committedProducts = 0, warp.isFenced = false, warp.warpgroupWork = 0, warp.failedWaits = 0;
         for (const auto &[offset, bytes] : program.uninitialized)
           std::memset(warp.base[0] + offset, bytes == 4 ? 0 : 0xff, bytes);
       }
       executeBlock(block);
+      endAsync(block);
+      endWarpgroups(block);
     }
   } catch (const Stop &stop) {
     return stop.fault;

@@ -114,7 +114,11 @@ void Lowerer::layOut() {
   for (const Variable *variable : shared)
     if (variable->isExternal)
       align = std::max<uint64_t>(align, variable->align);
-  program_.dynamicBegin = static_cast<uint32_t>((at + align - 1) / align * align);
+  at = (at + align - 1) / align * align;
+  // No better aligned than it has to be.
+  if (align < 1024 && at % (2 * align) == 0)
+    at += align;
+  program_.dynamicBegin = static_cast<uint32_t>(at);
   for (const Variable *variable : shared)
     if (variable->isExternal)
       locations_[variable] = {Space::Shared, program_.dynamicBegin};
@@ -470,8 +474,12 @@ uint32_t Lowerer::define(const Operand &operand, Type type) {
 }
 
 Lowerer::Address Lowerer::address(const Operand &operand, Space space) {
-  if (operand.kind != Operand::Kind::Address)
+  if (operand.kind != Operand::Kind::Address || operand.parts.size() != 1)
     fail("'" + std::string(statement_->mnemonic) + "' has no address");
+  return baseOf(operand, space);
+}
+
+Lowerer::Address Lowerer::baseOf(const Operand &operand, Space space) {
   Address result{.base = kNone, .offset = operand.offset, .space = space};
   const Operand &base = operand.parts[0];
   if (base.kind == Operand::Kind::Register && widths_[registerBase_ + base.reg] == Width::Word) {

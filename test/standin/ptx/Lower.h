@@ -65,6 +65,7 @@ private:
     bool isConstant = false;
   };
   Address address(const Operand &operand, Space space);
+  Address baseOf(const Operand &operand, Space space); ///< without the coordinates
 
   // ---- Instructions
   Draft &emit(const std::string &handler, std::initializer_list<uint32_t> defs, std::initializer_list<uint32_t> uses);
@@ -117,6 +118,12 @@ private:
   void activeMask();
   void elect();
   void multiplyMatrix();
+  bool fenceAsync();
+  void barrierObject();
+  void copyTensor();
+  void warpgroup();
+  void multiplyWarpgroup();
+  void setRegisters();
 
   const Text &text_;
   const Function &function_;

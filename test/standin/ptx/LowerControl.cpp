@@ -272,7 +272,10 @@ const std::unordered_map<std::string_view, Lowerer::Method> &Lowerer::methods() 
                                                                    {"redux", &L::reduceLanes},
                                                                    {"activemask", &L::activeMask},
                                                                    {"elect", &L::elect},
-                                                                   {"mma", &L::multiplyMatrix}};
+                                                                   {"mma", &L::multiplyMatrix},
+                                                                   {"mbarrier", &L::barrierObject},
+                                                                   {"wgmma", &L::warpgroup},
+                                                                   {"setmaxnreg", &L::setRegisters}};
   return all;
 }
 

@@ -231,6 +231,8 @@ void Lowerer::copyLater() {
   // cp.async.{ca,cg}.shared.global, commit_group, wait_group, wait_all
   if (parts_.size() < 3 || parts_[1] != "async")
     unknown();
+  if (parts_[2] == "bulk")
+    return copyTensor();
   if (parts_[2] == "commit_group" && parts_.size() == 3) {
     expectOperands(0, 0);
     emit("cp.async.commit_group", {}, {});
@@ -303,11 +305,13 @@ void Lowerer::loadMatrix() {
 
 void Lowerer::nothing() {
   // prefetch, prefetchu, fence, membar, nanosleep: order and time, of which there is none here
+  if (parts_[0] == "fence" && fenceAsync())
+    return;
   for (size_t i = 1; i < parts_.size(); ++i) {
     static const std::unordered_map<std::string_view, int> known = {
-        {"global", 0}, {"local", 0}, {"L1", 0},  {"L2", 0},  {"L2::evict_last", 0},    {"L2::evict_normal", 0},
-        {"sc", 0},     {"gl", 0},    {"cta", 0}, {"u32", 0}, {"launch_dependents", 0}, {"wait", 0},
-        {"L2::64B", 0}};
+        {"global", 0},  {"local", 0},     {"L1", 0},    {"L2", 0},   {"L2::evict_last", 0},    {"L2::evict_normal", 0},
+        {"sc", 0},      {"gl", 0},        {"cta", 0},   {"u32", 0},  {"launch_dependents", 0}, {"wait", 0},
+        {"L2::64B", 0}, {"tensormap", 0}, {"param", 0}, {"const", 0}};
     if (!known.contains(parts_[i]) && !isHint(parts_[i]))
       unknown();
   }

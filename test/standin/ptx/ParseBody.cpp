@@ -171,6 +171,13 @@ Operand Parser::operand() {
       operand.offset += static_cast<int64_t>(lexer_.integer());
     else if (lexer_.accept('-'))
       operand.offset -= static_cast<int64_t>(lexer_.integer());
+    if (lexer_.accept(',')) { // a tensor map with its coordinates
+      lexer_.expect('{');
+      do
+        operand.parts.push_back(simpleOperand());
+      while (lexer_.accept(','));
+      lexer_.expect('}');
+    }
     if (!lexer_.accept(']'))
       failParse(line, "an address of this form is not interpreted");
     return operand;

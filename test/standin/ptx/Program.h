@@ -126,6 +126,45 @@ struct Copy {
   uint32_t group = 0;
 };
 
+/// An mbarrier object. Its bytes in shared memory are opaque: here they are a pattern that nothing else writes.
+struct BarrierObject {
+  uint32_t expected = 0, pending = 0;
+  uint32_t phase = 0; ///< how many have been completed
+  int64_t transactions = 0;
+  bool isFenced = false; ///< asynchronous copies know of it
+};
+
+/// A cp.async.bulk.tensor whose bytes have not arrived.
+struct TensorCopy {
+  uint64_t map = 0; ///< generic address of the tensor map
+  int32_t at[5] = {};
+  unsigned rank = 0, lane = 0;
+  uint64_t to = 0, barrier = 0; ///< in shared memory
+  Warp *warp = nullptr;
+  const Instr *instr = nullptr;
+};
+
+/// A wgmma.mma_async that has not been waited for, as its warp sees it.
+struct WarpgroupProduct {
+  const Instr *instr = nullptr;
+  uint64_t left = 0, right = 0; ///< descriptors
+  std::vector<std::byte> seen;  ///< the bytes that it read
+  uint32_t group = 0;
+  bool isCommitted = false;
+};
+/// Accumulators of products in flight: the registers hold no numbers meanwhile.
+struct Accumulators {
+  std::vector<uint32_t> places;
+  std::vector<float> sums; ///< 16 rows
+  size_t products = 0;     ///< in flight
+};
+/// What a handler of the processor's vector instructions multiplies: c (16 x n) += a (16 x 16) b (16 x n).
+struct SmallProduct {
+  const float *a = nullptr, *b = nullptr;
+  float *c = nullptr;
+  unsigned n = 0;
+};
+
 /// Lanes of a warp at one place.
 struct Group {
   uint32_t pc = 0, mask = 0;
@@ -152,6 +191,13 @@ struct alignas(64) Warp {
   std::vector<Copy> copies;
   std::array<uint32_t, kLanes> committed{}; ///< groups of copies
   std::array<uint32_t, kLanes> barrierInput{};
+  unsigned failedWaits = 0; ///< for an mbarrier, since it last went on
+  std::vector<WarpgroupProduct> products;
+  std::vector<Accumulators> accumulators;
+  uint32_t committedProducts = 0;
+  bool isFenced = false;      ///< wgmma.fence, since accumulators were its own again
+  uint64_t warpgroupWork = 0; ///< what it has done as a part of its warpgroup: equal for all four warps
+  SmallProduct *small = nullptr;
 
   /// An operand's place in memory: of a constant if its lowest bit is set.
   std::byte *at(uint32_t place) const { return base[place & 1] + place; }
@@ -178,6 +224,9 @@ struct Block {
   Span **caches = nullptr;
   std::vector<Warp> warps;
   std::array<Barrier, 16> barriers;
+  std::unordered_map<uint64_t, BarrierObject> barrierObjects; ///< by address in shared memory
+  std::vector<TensorCopy> tensorCopies;
+  uint64_t arrivals = 0; ///< whatever may let a wait for an mbarrier succeed
   uint64_t clock = 0;
   uint64_t random = 0;
 
@@ -229,6 +278,12 @@ struct Party {
   uint32_t mask = 0;
 };
 void executeTogether(Warp &warp, std::span<const Party> parties);
+
+/// What asynchronous instructions leave behind when a block has ended (Async.cpp, Warpgroup.cpp). Throws Stop.
+void addAsyncHandlers(std::unordered_map<std::string, Handler> &handlers);
+void addWarpgroupHandlers(std::unordered_map<std::string, Handler> &handlers);
+void endAsync(Block &block);
+void endWarpgroups(Block &block);
 
 /// Sets MXCSR, and gives what it was.
 unsigned exchangeControl(unsigned value);

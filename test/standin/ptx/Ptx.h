@@ -2,17 +2,22 @@
 //
 //   text ──Module::parse──> Module ──find──> Kernel ──run(launch, memory)──> what it wrote, or a Fault
 //
-// The subset is what Tressel's back end emits, by the meaning that NVIDIA's "PTX ISA" gives it. What is not known, is refused
-// when the text is parsed: an error that names the instruction and its line. Results are those of a card bit for bit where the ISA defines them (.rn
-// arithmetic, integers, conversions); approximations (ex2.approx and the like) are computed as exactly as the host can, which a card does not.
+// The subset is what Tressel's back end emits, by the meaning that NVIDIA's "PTX ISA" gives it. What is not known, is
+// refused when the text is parsed: an error that names the instruction and its line. Results are those of a card bit
+// for bit where the ISA defines them (.rn arithmetic, integers, conversions); approximations (ex2.approx and the like)
+// are computed as exactly as the host can, which a card does not.
 //
-// Threads of a warp run together while they are at the same instruction, and apart where they are not (independent thread scheduling): of those that can go on, the
-// ones with the lowest place in the text go first, so they meet again where branches join. Warps of a block take turns in an order that a seed chooses, and so do
-// blocks. An instruction that names threads (bar.sync, bar.warp.sync, shfl.sync, vote.sync, mma.sync...) waits for all of them; when
-// nothing can go on, the launch fails and says which threads wait where.
+// Threads of a warp run together while they are at the same instruction, and apart where they are not (independent
+// thread scheduling): of those that can go on, the ones with the lowest place in the text go first, so they meet again
+// where branches join. Warps of a block take turns in an order that a seed chooses, and so do blocks. An instruction
+// that names threads (bar.sync, bar.warp.sync, shfl.sync, vote.sync, mma.sync...) waits for all of them; when nothing
+// can go on, the launch fails and says which threads wait where.
 //
-// As late as the ISA allows: the bytes of cp.async arrive when they are waited for, not before. As unforgiving: shared memory starts as 0xFF bytes (a NaN in every
-// floating-point type); an address that is not a multiple of the access's size is a fault, and so is one outside of the memory there is.
+// As late as the ISA allows: the bytes of cp.async arrive when they are waited for, not before; those of
+// cp.async.bulk.tensor when something waits for their mbarrier's phase, and until then their place holds no numbers;
+// the sums of wgmma are in their registers behind wgmma.wait_group, and no numbers before. As unforgiving: shared
+// memory starts as 0xFF bytes (a NaN in every floating-point type); an address that is not a multiple of the access's
+// size is a fault, and so is one outside of the memory there is.
 //
 // Not here: races among the threads of a launch, which codegen/cuda/emulate looks for; time.
 #pragma once
@@ -29,7 +34,7 @@
 
 namespace tressel::standin::ptx {
 
-/// The text is not PTX, or has an instruction that is not interpreted: "line 12: 'wgmma.mma_async...' is not interpreted".
+/// The text is not PTX, or has an instruction that is not interpreted: "line 12: 'tcgen05.mma...' is not interpreted".
 class ParseError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

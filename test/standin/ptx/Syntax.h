@@ -52,7 +52,7 @@ struct Operand {
     Float,
     Symbol,  ///< a variable or a function
     Label,   ///< a place in the text
-    Address, ///< [parts[0] + offset]
+    Address, ///< [parts[0] + offset], or of a tensor map [parts[0], {parts[1], ...}]
     Vector,  ///< {parts}
     Sink     ///< _
   };

@@ -35,6 +35,9 @@ constexpr unsigned kPatience = 1u << 14;
 /// Blocks of the text that lanes execute, once they have their turn so, before the lowest go first again.
 constexpr unsigned kInsistence = 1u << 10;
 
+/// Waits for an mbarrier that nothing completes, before it is said that nothing ever will: one may fail without need.
+constexpr unsigned kVainRounds = 64;
+
 enum class Turn { Ended, Waits, Gives };
 
 class Executor {
@@ -119,7 +122,7 @@ void Executor::leave(Warp &warp, uint32_t lanes) {
 
 void Executor::branch(Warp &warp, uint32_t target, uint32_t lanes) {
   if (target <= warp.pc)
-    ++jumps_;
+    jumps_ += warp.failedWaits ? kPatience + 1 : 1; // it waits for others: their turn
   if (lanes == warp.active) {
     warp.pc = target;
     return;
@@ -384,9 +387,11 @@ void Executor::run() {
     warp.groups.push_back({.pc = 0, .mask = warp.live});
     ready.push_back(&warp);
   }
+  unsigned vain = 0; // rounds in which all that could go on waited for mbarriers that did not change
   while (!ready.empty()) {
     // A turn of each that can go on, in some order.
-    bool hasMoved = false;
+    bool hasMoved = false, hasWaitedOnly = true;
+    const uint64_t arrivals = block_.arrivals;
     if (block_.random)
       for (size_t i = ready.size(); i > 1; --i)
         std::swap(ready[i - 1], ready[random() % i]);
@@ -394,11 +399,19 @@ void Executor::run() {
     for (Warp *warp : ready) {
       const bool canGo = std::ranges::any_of(warp->groups, [](const Group &group) { return !group.isWaiting; });
       hasMoved |= canGo;
-      if (!canGo || run(*warp) != Turn::Ended)
+      if (!canGo) {
+        ready[kept++] = warp;
+        continue;
+      }
+      warp->failedWaits = 0;
+      const Turn turn = run(*warp);
+      hasWaitedOnly &= turn == Turn::Gives && warp->failedWaits;
+      if (turn != Turn::Ended)
         ready[kept++] = warp;
     }
     ready.resize(kept);
-    if (!hasMoved)
+    vain = hasWaitedOnly && arrivals == block_.arrivals ? vain + 1 : 0;
+    if (!hasMoved || vain > kVainRounds)
       standstill();
   }
 }
