@@ -78,10 +78,12 @@ struct CudaGraph::Params {
     if (command.kind == DeviceCommandKind::Launch && command.desc->range.number() > 0) {
       const auto &loaded = static_cast<const GpuKernel &>(*command.kernel);
       kind = Kind::Kernel;
-      values.set(addresses, command.scalars, status);
-      kernel.function = loaded.function();
-      kernel.gridX = static_cast<unsigned>(command.desc->range.number());
-      kernel.blockX = loaded.threads();
+      const GpuKernel::Launch launch =
+          loaded.prepare(command.desc->range.number(), addresses, command.scalars, status, values);
+      kernel.function = launch.function;
+      kernel.gridX = launch.blocks;
+      kernel.blockX = launch.threads;
+      kernel.sharedBytes = launch.sharedBytes;
       kernel.params = values.data();
     } else if (command.kind == DeviceCommandKind::Copy && c.regions[0].bytes > 0) {
       kind = Kind::Copy;

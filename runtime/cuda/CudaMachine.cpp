@@ -331,8 +331,8 @@ std::vector<DeviceKernelRef> CudaDevice::load(std::span<const KernelCode> kernel
       throwError<InputError>("kernel '", code.desc->symbol, "' ",
                              isForGpu(code.desc->target) ? "is for a GPU, and the program was opened without its code for GPUs"
                                                          : "is a function of the host: it was not compiled for GPUs");
-    loaded.push_back(
-        libraryKernel(*code.desc, std::make_shared<GpuKernel>(*code.desc, module), card_, machine_.driver()));
+    loaded.push_back(libraryKernel(*code.desc, std::make_shared<GpuKernel>(*code.desc, module, machine_.driver()),
+                                   card_, machine_.driver()));
   }
   return loaded;
 }

@@ -225,15 +225,14 @@ void CudaStream::launch(const DeviceCommand &c, const CudaKernel *loaded, const 
   const KernelDesc &desc = *c.desc;
   if (desc.range.number() <= 0)
     return;
-  const Function function = kernel->function();
   flight.status = device_.takeStatus();
   flight.kernel = &desc;
   addresses_.clear();
   for (const Region &region : c.regions)
     addresses_.push_back(region.address);
-  params_.set(addresses_, c.scalars, flight.status);
-  const Result result = driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range.number()), 1, 1,
-                                              kernel->threads(), 1, 1, 0, handle_, params_.data(), nullptr);
+  const GpuKernel::Launch launch = kernel->prepare(desc.range.number(), addresses_, c.scalars, flight.status, params_);
+  const Result result = driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,
+                                              launch.sharedBytes, handle_, params_.data(), nullptr);
   if (result != kSuccess)
     throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
 }

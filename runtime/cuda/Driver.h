@@ -65,6 +65,10 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
   size_t width = 0, height = 1, depth = 1; ///< bytes, rows, layers
 };
 
+struct alignas(128) TensorMap { ///< CUtensorMap, which only the driver and the card understand
+  uint64_t opaque[16] = {};
+};
+
 /// The functions by name, each with its parameters.
 #define TRESSEL_CUDA_FUNCTIONS(F)                                                                                      \
   F(cuInit, (unsigned flags))                                                                                          \
@@ -134,6 +138,10 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
   F(cuModuleGetFunction, (Function * function, Module module, const char *name))                                       \
   F(cuModuleUnload, (Module module))                                                                                   \
   F(cuFuncGetAttribute, (int *value, int attribute, Function function))                                                \
+  F(cuFuncSetAttribute, (Function function, int attribute, int value))                                                 \
+  F(cuTensorMapEncodeTiled,                                                                                            \
+    (TensorMap * map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides,          \
+     const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))                \
   F(cuLaunchKernel,                                                                                                    \
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
      unsigned blockZ, unsigned sharedBytes, StreamHandle stream, void **params, void **extra))

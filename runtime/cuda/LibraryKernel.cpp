@@ -91,20 +91,7 @@ void LibraryKernel::noteGenerated(std::string_view why) const {
 }
 
 //--- Descriptions -----------------------------------------------------------------------------------------------------
-void LibraryKernel::readSymbols(const json::Value &params) {
-  if (const json::Value *found = params.find("symbols"))
-    for (const json::Value &symbol : found->items())
-      symbols_.push_back(sizeFrom(symbol));
-}
-
-Size LibraryKernel::sizeFrom(const json::Value &value) {
-  if (value.kind() != json::Value::Kind::String)
-    return value.asInt();
-  const auto parsed = dim::parse(value.asString());
-  if (!parsed)
-    throwError<InputError>("'", value.asString(), "' is no size");
-  return *parsed;
-}
+void LibraryKernel::readSymbols(const json::Value &params) { sizes_ = LaunchSizes(params); }
 
 uint32_t LibraryKernel::operandFrom(const json::Value &value) {
   if (value.asInt() < 0 || value.asInt() > UINT16_MAX)
@@ -114,13 +101,6 @@ uint32_t LibraryKernel::operandFrom(const json::Value &value) {
 
 void LibraryKernel::refuseDescription(const std::string &problem) const {
   throwError<InputError>("kernel '", symbol_, "': its call of ", traits_.name, " is not understood: ", problem);
-}
-
-dim::Values LibraryKernel::valuesOf(std::span<const int64_t> scalars) const {
-  dim::Values values;
-  for (size_t i = 0; i < std::min(symbols_.size(), scalars.size()); ++i)
-    values.bind(symbols_[i], scalars[i]);
-  return values;
 }
 
 void LibraryKernel::needElements(const Call &call, uint32_t operand, __int128 elements, DType type) const {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "GpuKernel.h"
+#include "LaunchSizes.h"
 #include "LibraryChoices.h"
 #include "runtime/files/Json.h"
 #include "tressel/runtime/Dim.h"
@@ -78,15 +79,13 @@ protected:
 
   //--- Reading descriptions: throw InputError -----------------------------------------------------------------------
   void readSymbols(const json::Value &params);
-  static Size sizeFrom(const json::Value &value);
+  static Size sizeFrom(const json::Value &value) { return cuda::sizeFrom(value); }
   static uint32_t operandFrom(const json::Value &value);
   /// InputError of what is wrong with the description.
   [[noreturn]] void refuseDescription(const std::string &problem) const;
   /// The numbers of a launch. `numberOf` throws Error for a symbol that it does not carry.
-  dim::Values valuesOf(std::span<const int64_t> scalars) const;
-  static int64_t numberOf(Size size, const dim::Values &values) {
-    return size.isNumber() ? size.number() : dim::evaluate(size, values);
-  }
+  dim::Values valuesOf(std::span<const int64_t> scalars) const { return sizes_.valuesOf(scalars); }
+  static int64_t numberOf(Size size, const dim::Values &values) { return LaunchSizes::numberOf(size, values); }
   /// Throws Error unless an operand has so many elements.
   void needElements(const Call &call, uint32_t operand, __int128 elements, DType type) const;
 
@@ -110,7 +109,7 @@ protected:
   const std::shared_ptr<const GpuKernel> generated_;
   const Card &card_;
   const Driver &driver_;
-  std::vector<Size> symbols_;                     ///< whose values a launch's scalars are
+  LaunchSizes sizes_;                             ///< whose symbols' values a launch's scalars are
   std::vector<std::optional<uint32_t>> operands_; ///< whose alignments count
 
 private:

@@ -316,12 +316,14 @@ std::string presetOfAtLeast(int64_t accelerators) {
 }
 
 MachineModel machineOfArchitecture(std::string_view architecture) {
+  constexpr std::string_view kOwn = "sm_90"; // "sm_90a" is code for these cards alone
+  const bool isOwn = architecture.ends_with('a') && architecture.substr(0, architecture.size() - 1) == kOwn;
   std::string known;
   for (const Card &card : cards()) {
-    if (card.architecture == architecture)
+    if (card.architecture == (isOwn ? kOwn : architecture))
       return withCard(card);
     if (known.find(card.architecture) == std::string::npos)
-      known += concat(known.empty() ? "" : ", ", card.architecture);
+      known += concat(known.empty() ? "" : ", ", card.architecture, card.architecture == kOwn ? ", sm_90a" : "");
   }
   throw InputError(concat("there is no GPU architecture '", architecture, "'; known are: ", known));
 }

@@ -317,6 +317,57 @@ TEST_F(CudaSemantics, MistakesAreRefused) {
   card->use(*d);
 }
 
+TEST_F(CudaSemantics, MoreSharedMemoryIsAskedFor) {
+  constexpr int kMaxDynamicShared = 8;                    // CUfunction_attribute
+  constexpr unsigned kMore = 64 << 10, kBeyond = 1 << 20; // what every card since sm_80 has, and none
+  Function set = function("set");
+  Address to = at(0);
+  unsigned value = 5;
+  void *params[] = {&to, &value};
+  auto launchWith = [&](unsigned bytes) { return d->cuLaunchKernel(set, 1, 1, 1, 1, 1, 1, bytes, a, params, nullptr); };
+  EXPECT_EQ(launchWith(kMore), kInvalidValue);
+  EXPECT_EQ(d->cuFuncSetAttribute(set, kMaxDynamicShared, kBeyond), kInvalidValue);
+  ok(d->cuFuncSetAttribute(set, kMaxDynamicShared, kMore));
+  ok(launchWith(kMore));
+  EXPECT_EQ(launchWith(kMore + 16), kInvalidValue);
+  ok(d->cuStreamSynchronize(a));
+  EXPECT_EQ(valueAt(0), 5u);
+}
+
+TEST_F(CudaSemantics, TensorMapsHaveLimits) {
+  if (card->major < 9)
+    GTEST_SKIP() << "tensor maps are of cards from compute capability 9.0 on";
+  constexpr int kBfloat16 = 9, kSwizzle128 = 3; // CUtensorMapDataType, CUtensorMapSwizzle
+  struct Arguments {
+    unsigned rank = 2;
+    uint64_t address = 0, sizes[3] = {64, 8, 2}, strides[2] = {128, 1024};
+    uint32_t box[3] = {64, 8, 1}, steps[3] = {1, 1, 1};
+    int swizzle = kSwizzle128;
+  };
+  auto encode = [&](auto change) {
+    Arguments x;
+    x.address = memory;
+    change(x);
+    TensorMap map;
+    return d->cuTensorMapEncodeTiled(&map, kBfloat16, x.rank, reinterpret_cast<void *>(x.address), x.sizes, x.strides,
+                                     x.box, x.steps, 0, x.swizzle, 0, 0);
+  };
+  ok(encode([](Arguments &) {}));
+  ok(encode([](Arguments &x) { x.rank = 3; }));
+  ok(encode([](Arguments &x) { x.sizes[0] = 1, x.sizes[1] = uint64_t(1) << 32; })); // of which nothing is read here
+  EXPECT_EQ(encode([](Arguments &x) { x.address += 8; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.rank = 0; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.sizes[1] = 0; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.sizes[1] = (uint64_t(1) << 32) + 1; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.strides[0] = 136; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.strides[0] = uint64_t(1) << 40; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.box[1] = 0; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.box[1] = 257; }), kInvalidValue);
+  EXPECT_EQ(encode([](Arguments &x) { x.box[0] = 4, x.swizzle = 0; }), kInvalidValue) << "no multiple of 16 bytes";
+  EXPECT_EQ(encode([](Arguments &x) { x.box[0] = 128; }), kInvalidValue) << "longer than the swizzle's span";
+  EXPECT_EQ(encode([](Arguments &x) { x.steps[1] = 9; }), kInvalidValue);
+}
+
 /// In a process of its own: what follows breaks its context.
 [[noreturn]] void touchWildly() {
   const Driver &driver = *Driver::find();

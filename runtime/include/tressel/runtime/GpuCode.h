@@ -10,13 +10,34 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tressel::runtime {
 
+/// "sm_90" is code for cards of compute capability 9.0 and later; "sm_90a" for those of 9.0 alone, with instructions that others lack.
+struct GpuArchitecture {
+  int number = 0; ///< 90; 0: the text names no architecture
+  bool isSpecific = false;
+
+  static GpuArchitecture of(std::string_view name) {
+    GpuArchitecture architecture;
+    if (!name.starts_with("sm_"))
+      return architecture;
+    name.remove_prefix(3);
+    if (name.ends_with('a'))
+      architecture.isSpecific = true, name.remove_suffix(1);
+    for (const char digit : name)
+      architecture.number = digit < '0' || digit > '9' || architecture.number > 999 ? 0 : 10 * architecture.number + (digit - '0');
+    return architecture;
+  }
+  /// Whether a card of a compute capability runs such code.
+  bool runsOn(int card) const { return number && (isSpecific ? card == number : card >= number); }
+};
+
 /// For one architecture, as one module. The entry of a kernel has the name KernelDesc::symbol.
 struct GpuCode {
-  std::string arch; ///< "sm_90"
+  std::string arch; ///< "sm_90", "sm_90a"
   std::string ptx;
   std::vector<std::byte> cubin; ///< machine code for this architecture alone; empty where nothing assembled the PTX
   std::string assembler;        ///< that did: "nvJitLink 13.0"
