@@ -492,6 +492,16 @@ static double secondsOfStep(CompiledProgram program) {
 }
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
+  // An architecture whose code runs on its own cards alone decides how kernels are cut: the others have forms of all.
+  const auto isSpecific = [](const std::string &gpu) { return cuda::findArch(gpu).isSpecific(); };
+  if (!std::ranges::is_partitioned(options.gpus, isSpecific)) {
+    CompileOptions ordered = options;
+    ordered.gpus.clear();
+    for (const bool specific : {true, false})
+      std::ranges::copy_if(options.gpus, std::back_inserter(ordered.gpus),
+                           [&](const std::string &gpu) { return isSpecific(gpu) == specific; });
+    return compile(module, ordered);
+  }
   const runtime::StaticsUse use;
   const CostScope costs(options.deterministic, options.forPackage);
   if (options.deterministic)

@@ -66,8 +66,9 @@ struct CompileOptions {
   const runtime::MachineModel *machine = nullptr;
   /// Those of the machine that compute; empty: all. What only the host can do, it does all the same.
   std::vector<runtime::DeviceRef> devices;
-  /// Architectures ("sm_90") for which the machine's accelerators get kernels of their own; how they are cut is decided for the first.
-  /// Accelerators then compute whatever they can, unless `devices` has the host. Empty: they are simulated, with the host's kernels.
+  /// Architectures ("sm_90", "sm_90a") for which the machine's accelerators get kernels of their own; how they are cut
+  /// is decided for the first. Accelerators then compute whatever they can, unless `devices` has the host. Empty: they
+  /// are simulated, with the host's kernels.
   std::vector<std::string> gpus;
   /// Run these kernels on the CPU (codegen/cuda/emulate/Emulate.h), on simulated accelerators, instead of making code for a GPU.
   bool emulateGpu = false;

@@ -85,14 +85,4 @@ std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch) {
   return std::make_unique<RootProvider>(arch);
 }
 
-std::string launchParams(const Kernel &kernel, const std::string &library) {
-  std::string symbols;
-  for (Size symbol : kernel.symbols)
-    symbols += (symbols.empty() ? "\"" : ",\"") + dim::spell(symbol) + "\"";
-  return "{\"threads\":" + std::to_string(kernel.threads) + ",\"operands\":" + std::to_string(kernel.numBuffers) +
-         ",\"scalars\":" + std::to_string(kernel.symbols.size()) +
-         (library.empty() || symbols.empty() ? "" : ",\"symbols\":[" + symbols + "]") +
-         (library.empty() ? "" : ",\"library\":" + library) + "}";
-}
-
 } // namespace tressel::codegen::cuda

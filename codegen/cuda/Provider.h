@@ -18,9 +18,4 @@ inline constexpr double kLaunchSeconds = 3e-6;
 std::unique_ptr<passes::KernelProvider> makeLoopProvider(const Arch &arch);
 std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch);
 
-/// KernelDesc::params of a kernel: {"threads":128,"operands":3,"scalars":0}, and {..., "symbols":["n"],
-/// "library":{...}} if a library (Library.h) is to run it where it is there: symbols are those whose values the scalars
-/// are, if there are any. The range is the number of blocks.
-std::string launchParams(const Kernel &kernel, const std::string &library = {});
-
 } // namespace tressel::codegen::cuda

@@ -21,7 +21,8 @@ constexpr std::byte kGuard{0x5c};
 
 class CardModule final : public codegen::cuda::EmulatedModule {
 public:
-  CardModule(std::string ptx, std::string arch) : machine_(openMachine("cuda")), device_(machine_->at({DeviceKind::Gpu, 0})) {
+  CardModule(std::string ptx, std::string arch, std::string params)
+      : machine_(openMachine("cuda")), device_(machine_->at({DeviceKind::Gpu, 0})), params_(std::move(params)) {
     GpuCode code{.arch = std::move(arch)};
     code.ptx = std::move(ptx);
     code_ = std::make_shared<std::vector<GpuCode>>(1, std::move(code));
@@ -30,8 +31,12 @@ public:
   int32_t run(const Launch &launch, int64_t begin, int64_t end, int64_t blocks) const override {
     if (begin != 0 || end != blocks || launch.bytes.size() != launch.buffers.size())
       throw Error("a card runs whole launches, with buffers of known sizes");
-    const KernelDesc desc{
-        .symbol = launch.symbol, .provider = "cuda", .target = KernelTarget::Gpu, .params = "{\"threads\":" + std::to_string(launch.threads) + "}", .range = blocks, .grain = 1};
+    const KernelDesc desc{.symbol = launch.symbol,
+                          .provider = "cuda",
+                          .target = KernelTarget::Gpu,
+                          .params = params_.empty() ? "{\"threads\":" + std::to_string(launch.threads) + "}" : params_,
+                          .range = blocks,
+                          .grain = 1};
     const KernelCode code{.desc = &desc};
     const DeviceKernelRef kernel = device_.load({&code, 1}, code_).front();
     const Home host{{}, MemoryKind::Host}, card{device_.caps().device, MemoryKind::Device};
@@ -74,6 +79,7 @@ public:
 private:
   std::shared_ptr<Machine> machine_;
   Device &device_;
+  const std::string params_;
   std::shared_ptr<const std::vector<GpuCode>> code_;
 };
 
@@ -96,9 +102,19 @@ std::string_view runnableArch(std::string_view arch) {
   return best;
 }
 
-std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target) {
+bool hasWarpgroupCard() {
+  const std::vector<GpuCard> cards = onCard() ? gpuCards() : std::vector<GpuCard>();
+  return !cards.empty() && cards.front().architecture == "sm_90";
+}
+
+std::shared_ptr<codegen::cuda::EmulatedModule> onCard(std::string ptx, std::string arch, std::string params) {
+  return std::make_shared<CardModule>(std::move(ptx), std::move(arch), std::move(params));
+}
+
+std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target,
+                                                        std::string params) {
   if (onCard())
-    return std::make_shared<CardModule>(target.ptx(module), std::string(target.arch().name));
+    return std::make_shared<CardModule>(target.ptx(module), std::string(target.arch().name), std::move(params));
   return codegen::cuda::EmulatedModule::create(module);
 }
 

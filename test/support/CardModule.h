@@ -14,8 +14,15 @@ namespace tressel::test {
 bool onCard();
 /// The architecture that a test compiles for to run: `arch`, but on a card that is older, the card's own.
 std::string_view runnableArch(std::string_view arch);
-/// What runs the kernels of an optimized module (Target::optimize), which may be changed: the card if onCard(), else the emulator. On a card, a kernel that
-/// writes behind one of its buffers throws Error, races are not looked for, and every status but 0 is 1. Throws Error without a card.
-std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target);
+/// Whether there is a card that runs code of sm_90a, or a stand-in for one.
+bool hasWarpgroupCard();
+/// Such PTX on the first card. `params`: as below.
+std::shared_ptr<codegen::cuda::EmulatedModule> onCard(std::string ptx, std::string arch, std::string params);
+/// What runs the kernels of an optimized module (Target::optimize), which may be changed: the card if onCard(), else
+/// the emulator. `params`: of a kernel's description (launchParams), if it has more than threads, on a card alone. On a
+/// card, a kernel that writes behind one of its buffers throws Error, races are not looked for, and every status but 0
+/// is 1. Throws Error without a card.
+std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target,
+                                                        std::string params = {});
 
 } // namespace tressel::test

@@ -39,8 +39,11 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   }
   if (const std::string card = runtime::architectureOfMachine(target.model.name); !card.empty() && !gpus.empty())
-    if (const std::string &gpu = gpus.front(); std::stoi(gpu.substr(3)) > std::stoi(card.substr(3)))
-      throw UsageError("--gpu " + gpu + ": the GPU of " + target.model.name + " is " + card + ", which cannot run code for a later one");
+    if (const auto gpu = runtime::GpuArchitecture::of(gpus.front());
+        !gpu.runsOn(runtime::GpuArchitecture::of(card).number))
+      throw UsageError("--gpu " + gpus.front() + ": the GPU of " + target.model.name + " is " + card +
+                       ", which cannot run code for " +
+                       (gpu.isSpecific ? "another architecture alone" : "a later one"));
   target.hasAccelerators = std::ranges::any_of(
       target.model.devices, [](const runtime::DeviceModel &d) { return d.device.kind == runtime::DeviceKind::Gpu; });
   if (!gpus.empty() && !target.hasAccelerators)

@@ -12,7 +12,7 @@ namespace tressel::codegen::cuda {
 // Only warp-wide matrix instructions are used; where a card's peak needs larger ones (those of groups of warps on
 // sm_90, of whole blocks on sm_100), the share that is commonly reported for them is counted.
 static double shareOfMatrixPeak(const Arch &arch) {
-  return arch.name == "sm_90" ? 0.6 : arch.name == "sm_100" ? 0.25 : 1;
+  return arch.card == "sm_90" ? 0.6 : arch.card == "sm_100" ? 0.25 : 1;
 }
 
 Peak peakOf(const Arch &arch, DType type) {
@@ -26,7 +26,7 @@ Peak peakOf(const Arch &arch, DType type) {
     }
     return all;
   }();
-  return peaks.at(arch.name)[sizeOf(type) == 2];
+  return peaks.at(arch.card)[sizeOf(type) == 2];
 }
 
 double tiledSeconds(const TiledWork &w, const Arch &arch, DType type) {
@@ -35,7 +35,7 @@ double tiledSeconds(const TiledWork &w, const Arch &arch, DType type) {
   const double waves = std::ceil(w.blocks / arch.multiprocessors);
   const double block = 2 * w.rows * w.columns * w.depth / (peak.flops / arch.multiprocessors * w.efficiency);
   return std::max(
-      {waves * block, w.bytes / (peak.bytesPerSecond * share), secondsPerStep * (1 + w.depth / w.step / 2)});
+      {waves * block, w.bytes / (peak.bytesPerSecond * share), secondsPerStep * (1 + w.depth / w.step / w.atOnce)});
 }
 
 double streamedSeconds(double bytes, const Arch &arch) {

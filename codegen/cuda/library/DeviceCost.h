@@ -16,10 +16,10 @@ struct Peak {
 Peak peakOf(const Arch &arch, DType type);
 
 /// A product by tiles of rows x columns: whole waves of blocks over the multiprocessors, or the bytes if they take
-/// longer. `efficiency`: share of a multiprocessor's arithmetic that a block reaches. Per step of the depth a block
-/// waits at least once for memory.
+/// longer. `efficiency`: share of a multiprocessor's arithmetic that a block reaches. For as many steps of the depth as
+/// are on their way at once, a block waits at least once for memory.
 struct TiledWork {
-  double blocks, rows, columns, depth, step, efficiency, bytes;
+  double blocks, rows, columns, depth, step, efficiency, bytes, atOnce = 2;
 };
 double tiledSeconds(const TiledWork &work, const Arch &arch, DType type);
 /// Of work that moves bytes once, in few operations.

@@ -33,6 +33,18 @@ Kernel makeDeviceKernel(Kernel kernel, DeviceCall call, const Epilogue *epilogue
       plan = std::make_shared<const LoopPlan>(*epilogue->plan);
   }
   // The kernel as it is now, without the function that this becomes a part of.
+  if (!kernel.arch.empty()) {
+    text += " for " + kernel.arch + " shared " + std::to_string(kernel.sharedBytes);
+    for (const TensorMapForm &map : kernel.maps) {
+      text += " map of " + std::to_string(map.operand);
+      for (const std::vector<Size> *sizes : {&map.sizes, &map.strides})
+        for (Size size : *sizes)
+          text += " " + dim::spell(size);
+      for (int64_t size : map.box)
+        text += " " + std::to_string(size);
+    }
+    text += " else " + kernel.portable->text;
+  }
   kernel.emit = [declared = kernel, call = std::move(call), then, plan](llvm::Module &module) {
     llvm::Function *function = declareKernel(module, declared);
     emitDeviceCall(*function, call, declared.numBuffers, declared.symbols);

@@ -1,4 +1,5 @@
 #include "codegen/cuda/library/DeviceLibrary.h"
+#include "codegen/cuda/library/WarpgroupIntrinsics.h"
 
 #include "codegen/loops/EmitSize.h"
 #include "tressel/runtime/Dim.h"
@@ -91,6 +92,7 @@ void defineIntrinsics(llvm::Module &module) {
     llvm::Function *f = module.getFunction(name);
     return f && f->isDeclaration() ? f : nullptr;
   };
+  defineWarpgroupIntrinsics(module);
   if (llvm::Function *f = missing("tressel_mma_f16"))
     defineMma(*f, llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32,
               llvm::FixedVectorType::get(llvm::Type::getHalfTy(context), 2));
@@ -150,6 +152,8 @@ std::string DeviceCall::str() const {
   text += " at once " + std::to_string(atOnce) + " constant";
   for (int32_t b : constant)
     text += ' ' + std::to_string(b);
+  if (numMaps)
+    text += " maps " + std::to_string(numMaps);
   return text;
 }
 
@@ -170,7 +174,8 @@ void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffe
   }
   // All of these arrays vanish when the body has been inlined.
   auto *context = b.CreateAlloca(llvm::ArrayType::get(i64, numOperands + symbols.size() + 1), nullptr, "context");
-  auto *buffers = b.CreateAlloca(llvm::ArrayType::get(ptr, call.buffers.size()), nullptr, "buffers");
+  auto *buffers = b.CreateAlloca(llvm::ArrayType::get(ptr, call.buffers.size() + static_cast<size_t>(call.numMaps)),
+                                 nullptr, "buffers");
   auto *params = b.CreateAlloca(llvm::ArrayType::get(i64, call.params.size()), nullptr, "params");
   auto *args = b.CreateAlloca(llvm::ArrayType::get(ptr, 2), nullptr, "args"); // as emitSize reads it
   auto at = [&](llvm::Value *array, uint64_t i) { return b.CreateConstInBoundsGEP1_64(i64, array, i); };
@@ -179,13 +184,16 @@ void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffe
     b.CreateStore(generic(i), at(context, i));
   for (unsigned i = 0; i < symbols.size(); ++i)
     b.CreateStore(kernel.getArg(numOperands + i), at(context, numOperands + i));
-  llvm::Value *status = generic(static_cast<unsigned>(kernel.arg_size() - 1));
+  llvm::Value *status = generic(static_cast<unsigned>(numOperands + symbols.size()));
   b.CreateStore(status, at(context, numOperands + symbols.size()));
   b.CreateStore(at(context, numOperands), at(args, 1));
   for (size_t i = 0; i < call.buffers.size(); ++i)
     b.CreateStore(call.buffers[i] < 0 ? llvm::ConstantPointerNull::get(b.getPtrTy())
                                       : generic(static_cast<unsigned>(call.buffers[i])),
                   at(buffers, i));
+  for (unsigned i = 0; i < static_cast<unsigned>(call.numMaps); ++i)
+    b.CreateStore(kernel.getArg(static_cast<unsigned>(numOperands + symbols.size() + 1) + i),
+                  at(buffers, call.buffers.size() + i));
   std::function<llvm::Value *(Size)> size = [&](Size value) -> llvm::Value * {
     return value.isSymbolic() ? emitSize(b, value, args, symbols, size)
                               : b.getInt64(static_cast<uint64_t>(value.number()));

@@ -20,6 +20,7 @@ struct DeviceCall {
       buffers; ///< for each of the function's buffers the operand of the launch, or -1 for a null pointer
   /// Operands of the launch that are only read, and whose bytes nothing else in it writes.
   std::vector<int32_t> constant;
+  int numMaps = 0; ///< the kernel's tensor maps: pointers to them are behind the buffers
   /// So many blocks shall fit on a multiprocessor at once: limits registers. 1: as many registers as a thread may have.
   int atOnce = 1;
 

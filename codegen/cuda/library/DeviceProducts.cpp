@@ -17,10 +17,23 @@ std::span<const TileShape> tileShapes(DType type) {
   return type == f32 ? std::span<const TileShape>(kFma) : kMma;
 }
 
+std::span<const TileShape> warpgroupTiles() {
+  // As instantiated in device/WarpgroupProduct.cpp; a warp of the threads copies. Efficiencies are estimates that were
+  // never compared with a card, in units of what peakOf counts, which is what the warps' own instructions reach.
+  static constexpr TileShape kTiles[] = {
+      {"w256", 128, 256, 64, 288, 1.1, 4}, {"w128", 128, 128, 64, 288, 0.95, 3}, {"w64", 64, 64, 64, 160, 0.6, 4}};
+  return kTiles;
+}
+
 TileChoice chooseTile(Size m, Size n, Size k, Size batch, double bytes, const Arch &arch, DType type,
                       std::string_view wanted) {
+  return chooseTile(tileShapes(type), m, n, k, batch, bytes, arch, type, wanted);
+}
+
+TileChoice chooseTile(std::span<const TileShape> tiles, Size m, Size n, Size k, Size batch, double bytes,
+                      const Arch &arch, DType type, std::string_view wanted) {
   TileChoice best;
-  for (const TileShape &tile : tileShapes(type)) {
+  for (const TileShape &tile : tiles) {
     if (!wanted.empty() && wanted != tile.name)
       continue;
     // Of a single step nothing overlaps, so that a large tile is none the better.
@@ -101,11 +114,15 @@ std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType typ
                   std::max(streamedSeconds(bytes, arch), flops / (0.4 * peakOf(arch, f32).flops))};
 }
 
-} // namespace
-
-std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
-                                        const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted) {
+/// The kernel that all architectures have.
+struct PortableProduct {
+  Kernel kernel;
+  bool isTiled;
+};
+std::optional<PortableProduct> portableKernel(const std::string &symbol, const MatrixProduct &p, DType type,
+                                              const RootBuffers &buffers, const Epilogue &epilogue,
+                                              const std::vector<Size> &symbols, const Arch &arch,
+                                              std::string_view wanted) {
   if (type != f32 && type != f16 && type != bf16)
     return std::nullopt;
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols, .threads = 256};
@@ -113,7 +130,7 @@ std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixP
     if (auto thin = wanted.empty() ? thinForm(p, swapped, type, buffers, arch) : std::nullopt;
         thin && isLaunchable(thin->blocks)) {
       kernel.blocks = thin->blocks, kernel.seconds = thin->seconds;
-      return makeDeviceKernel(std::move(kernel), std::move(thin->call), &epilogue);
+      return PortableProduct{makeDeviceKernel(std::move(kernel), std::move(thin->call), &epilogue), false};
     }
   // Tiles of few useful elements, or of hardly any depth, are no better than loops.
   const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
@@ -132,10 +149,97 @@ std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixP
                   {buffers.left, buffers.right}};
   // Two blocks at once hide each other's waits. Loads of single elements, sums in f32 and code for sm_120 need more
   // registers than that leaves.
-  if (sizeOf(type) == 2 && left.vectors && right.vectors && arch.name != "sm_120")
+  if (sizeOf(type) == 2 && left.vectors && right.vectors && arch.card != "sm_120")
     call.atOnce = 2;
   kernel.threads = best.tile->threads, kernel.blocks = best.blocks, kernel.seconds = best.seconds;
+  return PortableProduct{makeDeviceKernel(std::move(kernel), std::move(call), &epilogue), true};
+}
+
+/// An operand as a tensor map has it, with boxes of `rows` rows and 64 of the depth. Nothing if the card cannot copy it
+/// so ("CUDA Driver API", cuTensorMapEncodeTiled): neighbours have to lie dense, and all else in steps of 16 bytes.
+struct CopiedOperand {
+  TensorMapForm map;
+  bool isTransposed; ///< neighbours are along the rows
+  bool isBatched;
+};
+std::optional<CopiedOperand> copiedOperand(int32_t buffer, DType type, Size batch, Size rows, Size depth,
+                                           Size batchStride, Size rowStride, Size depthStride, int64_t boxRows) {
+  constexpr int64_t kSpan = 64, kSteps = 8; // of 128 bytes, 16 bytes
+  constexpr int64_t kMostElements = int64_t(1) << 31, kMostStride = int64_t(1)
+                                                                    << 39; // the driver's, and of coordinates
+  const bool isTransposed = depthStride != 1;
+  if (isTransposed && rowStride != 1)
+    return std::nullopt;
+  CopiedOperand operand{{buffer,
+                         type,
+                         {isTransposed ? rows : depth, isTransposed ? depth : rows},
+                         {isTransposed ? depthStride : rowStride},
+                         {}},
+                        isTransposed,
+                        batch != 1 && batchStride != 0};
+  operand.map.box = {kSpan, isTransposed ? kSpan : boxRows};
+  if (operand.isBatched)
+    operand.map.sizes.push_back(batch), operand.map.strides.push_back(batchStride), operand.map.box.push_back(1);
+  for (Size size : operand.map.sizes)
+    if (size.isNumber() && size >= kMostElements)
+      return std::nullopt;
+  for (Size stride : operand.map.strides)
+    if (stride == 0 || !dim::divideExactly(stride, kSteps) || (stride.isNumber() && stride >= kMostStride))
+      return std::nullopt;
+  return operand;
+}
+
+/// The product by warpgroups, for `portable`'s operands; nothing if it takes longer, or they do not suit it.
+std::optional<Kernel> warpgroupKernel(const MatrixProduct &p, DType type, const RootBuffers &buffers,
+                                      const Epilogue &epilogue, const Kernel &portable, double bytes, const Arch &arch,
+                                      std::string_view wanted) {
+  const TileChoice best = chooseTile(warpgroupTiles(), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
+  if (!best.tile || (wanted.empty() && best.seconds >= portable.seconds))
+    return std::nullopt;
+  const auto left =
+      copiedOperand(buffers.left, type, p.batch, p.m, p.k, p.left[0], p.left[1], p.left[2], best.tile->rows);
+  const auto right =
+      copiedOperand(buffers.right, type, p.batch, p.n, p.k, p.right[0], p.right[2], p.right[1], best.tile->columns);
+  if (!left || !right)
+    return std::nullopt;
+  // Stages, two barriers for each, and what their alignment may take (WarpgroupProduct.cpp).
+  const int64_t stage = (best.tile->rows + best.tile->columns) * best.tile->step * sizeOf(type);
+  Kernel kernel{.symbol = portable.symbol,
+                .numBuffers = portable.numBuffers,
+                .symbols = portable.symbols,
+                .threads = best.tile->threads,
+                .blocks = best.blocks,
+                .seconds = best.seconds};
+  kernel.arch = arch.name;
+  kernel.sharedBytes = best.tile->stages * (stage + 16) + 1024;
+  kernel.maps = {left->map, right->map};
+  kernel.portable = std::make_shared<const Kernel>(portable);
+  DeviceCall call{"warpgroup_product_" + std::string(nameOf(type)) + "_" + best.tile->name,
+                  {p.batch, p.m, p.n, p.k, int(left->isTransposed), int(left->isBatched), int(right->isTransposed),
+                   int(right->isBatched)},
+                  {buffers.left, buffers.right},
+                  {buffers.left, buffers.right}};
+  call.numMaps = 2;
+  call.atOnce = static_cast<int>(std::max<int64_t>(1, arch.sharedBytes / (kernel.sharedBytes + 1024)));
   return makeDeviceKernel(std::move(kernel), std::move(call), &epilogue);
+}
+
+} // namespace
+
+std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
+                                        const RootBuffers &buffers, const Epilogue &epilogue,
+                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted) {
+  const bool wantsWarpgroups = wanted.starts_with('w');
+  auto kernel = portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wantsWarpgroups ? "128" : wanted);
+  // Few rows or columns are read once, whatever multiplies them.
+  if (!kernel || !arch.hasWarpgroups || sizeOf(type) != 2 ||
+      (!wantsWarpgroups && (!wanted.empty() || !kernel->isTiled)))
+    return wantsWarpgroups ? std::nullopt : kernel ? std::optional(std::move(kernel->kernel)) : std::nullopt;
+  const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
+  const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
+  auto special =
+      warpgroupKernel(p, type, buffers, epilogue, kernel->kernel, bytes, arch, wantsWarpgroups ? wanted : "");
+  return special || wantsWarpgroups ? std::move(special) : std::optional(std::move(kernel->kernel));
 }
 
 } // namespace tressel::codegen::cuda

@@ -17,16 +17,19 @@ struct TileShape {
   int64_t rows, columns, step;
   int threads;
   double efficiency;
+  int stages = 2; ///< steps of the depth that are on their way at once
 
   Size tiles(Size m, Size n) const { return dim::ceilDiv(m, Size(rows)) * dim::ceilDiv(n, Size(columns)); }
   double seconds(double m, double n, double k, double batch, double bytes, const Arch &arch, DType type) const {
     const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
-    return tiledSeconds(
-        {batch * std::ceil(m / r) * std::ceil(n / c), r, c, k, static_cast<double>(step), efficiency, bytes}, arch,
-        type);
+    return tiledSeconds({batch * std::ceil(m / r) * std::ceil(n / c), r, c, k, static_cast<double>(step), efficiency,
+                         bytes, static_cast<double>(stages)},
+                        arch, type);
   }
 };
 std::span<const TileShape> tileShapes(DType type);
+/// For products of 16-bit floats by warpgroups, where Arch::hasWarpgroups.
+std::span<const TileShape> warpgroupTiles();
 
 /// The cheapest of the tiles for `batch` products, or the one of the name `wanted`; null if there is none.
 struct TileChoice {
@@ -36,6 +39,8 @@ struct TileChoice {
 };
 TileChoice chooseTile(Size m, Size n, Size k, Size batch, double bytes, const Arch &arch, DType type,
                       std::string_view wanted);
+TileChoice chooseTile(std::span<const TileShape> tiles, Size m, Size n, Size k, Size batch, double bytes,
+                      const Arch &arch, DType type, std::string_view wanted);
 
 /// How an operand is read: along its depth or its rows, and whether 16 bytes at a time.
 struct OperandForm {

@@ -59,9 +59,9 @@ struct Card {
   int lanes;        ///< of f32 per multiprocessor
 };
 Card cardOf(const Arch &arch) {
-  return arch.name == "sm_80"    ? Card{2.0e12, 1.4e9, 64}
-         : arch.name == "sm_90"  ? Card{3.3e12, 1.7e9, 128}
-         : arch.name == "sm_100" ? Card{7.7e12, 1.9e9, 128}
+  return arch.card == "sm_80"    ? Card{2.0e12, 1.4e9, 64}
+         : arch.card == "sm_90"  ? Card{3.3e12, 1.7e9, 128}
+         : arch.card == "sm_100" ? Card{7.7e12, 1.9e9, 128}
                                  : Card{1.8e12, 2.4e9, 128};
 }
 

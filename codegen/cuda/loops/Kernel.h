@@ -2,12 +2,13 @@
 //
 // All kernels have one calling convention. Parameters: a pointer for each operand of the launch (inputs, then results),
 // in the order of KernelDesc; the values of the launch's scalars, an i64 each; a pointer to an i32 in global memory, 0
-// before the launch, where a kernel that fails writes its runtime::KernelStatus. Blocks and threads are numbered in one
-// dimension. Shared memory is static. Pointers are aligned to 64 bytes. A result may lie on an operand that is read
-// point by point: each thread reads what it overwrites before it writes.
+// before the launch, where a kernel that fails writes its runtime::KernelStatus; tensor maps, if it has any. Blocks and
+// threads are numbered in one dimension. Shared memory is static. Pointers are aligned to 64 bytes. A result may lie on
+// an operand that is read point by point: each thread reads what it overwrites before it writes.
 #pragma once
 
 #include "tressel/runtime/Size.h"
+#include "tressel/runtime/Types.h"
 
 #include "codegen/cuda/target/Arch.h"
 
@@ -15,10 +16,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tressel::codegen::cuda {
+
+/// A part of an operand as a card copies it to shared memory: a tensor map (runtime/cuda/GpuKernel.h). The first
+/// dimension is that of neighbours; `strides`, of elements, are those of the others.
+struct TensorMapForm {
+  int32_t operand = 0; ///< of the launch
+  DType type = DType::f16;
+  std::vector<Size> sizes, strides;
+  std::vector<int64_t> box;
+};
 
 struct Kernel {
   std::string symbol;
@@ -31,12 +42,28 @@ struct Kernel {
   std::string text;             ///< canonical: equal texts are equal code, but for the symbol
   /// Adds the function `symbol` to a module, with what it needs. May be called several times.
   std::function<void(llvm::Module &)> emit;
+
+  /// Of a kernel for one architecture alone ("sm_90a"): that, the shared memory that its launch asks for, its tensor
+  /// maps, and the kernel that all others run.
+  std::string arch;
+  int64_t sharedBytes = 0;
+  std::vector<TensorMapForm> maps;
+  std::shared_ptr<const Kernel> portable;
+
+  /// As it is for an architecture.
+  const Kernel &formFor(const Arch &target) const { return portable && target.name != arch ? *portable : *this; }
 };
 
-/// Begins a kernel: the function with its parameters named (b0, ..., s0, ..., status), calling convention and
-/// attributes (the number of threads; operands are noalias only where the caller adds that). Its f32 arithmetic flushes
-/// subnormal numbers.
+/// Begins a kernel: the function with its parameters named (b0, ..., s0, ..., status, map0, ...), calling convention
+/// and attributes (the number of threads; operands are noalias only where the caller adds that). Its f32 arithmetic
+/// flushes subnormal numbers.
 llvm::Function *declareKernel(llvm::Module &module, const Kernel &kernel);
+/// KernelDesc::params of a kernel: {"threads":128,"operands":3,"scalars":0}, and {..., "symbols":["n"],
+/// "library":{...}} if a library (Library.h) is to run it where it is there: symbols are those whose values the scalars
+/// are, if there are any. The range is the number of blocks. A kernel for one architecture alone has more
+/// (runtime/cuda/GpuKernel.h).
+std::string launchParams(const Kernel &kernel, const std::string &library = {});
+
 /// The same kernel, which keeps them.
 Kernel keepingSubnormals(Kernel kernel);
 void keepSubnormals(llvm::Function &kernel);

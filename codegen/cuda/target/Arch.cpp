@@ -8,13 +8,15 @@ namespace tressel::codegen::cuda {
 // Programming Guide", table of technical specifications per compute capability. PTX versions: the oldest that LLVM
 // takes for the architecture with all that is emitted here, so that older drivers load it.
 static constexpr Arch kArchitectures[] = {
-    {"sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10},
-    {"sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10},
-    {"sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10},
-    {"sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10},
+    {"sm_80", "sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10, false},
+    {"sm_90", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, false},
+    {"sm_100", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, false},
+    {"sm_120", "sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10, false},
+    {"sm_90a", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, true},
 };
+static constexpr size_t kPortable = 4; // the first ones
 
-std::span<const Arch> architectures() { return kArchitectures; }
+std::span<const Arch> architectures() { return std::span(kArchitectures).first(kPortable); }
 
 const Arch &findArch(std::string_view name) {
   std::string known;

@@ -11,20 +11,25 @@ namespace tressel::codegen::cuda {
 
 struct Arch {
   std::string_view name;    ///< "sm_90": LLVM's processor and the assembler's architecture
+  std::string_view card;    ///< the architecture of the cards: "sm_90" also of "sm_90a", whose code no others run
   std::string_view feature; ///< the PTX version that is written, as LLVM's feature: "+ptx80"
   int multiprocessors;      ///< of a typical card (tressel/runtime/MachineModel.h, machineOfArchitecture)
   int maxThreads;           ///< per multiprocessor
   int maxBlocks;            ///< per multiprocessor
   int registers;            ///< per multiprocessor, of 32 bits
   int64_t sharedBytes;      ///< per multiprocessor
+  bool hasWarpgroups;       ///< wgmma and the copies of tensors that it is fed by: of sm_90a alone
+
+  bool isSpecific() const { return name != card; }
   // Per block, on all of them: 1024 threads, 255 registers a thread, 48 KiB of shared memory that need not be asked
   // for.
 };
 inline constexpr int kMaxBlockThreads = 1024, kWarp = 32;
 inline constexpr int64_t kMaxStaticShared = 48 << 10;
 
+/// Those whose code later cards run too.
 std::span<const Arch> architectures();
-/// Throws Error, naming those there are.
+/// One of them, or one whose code runs on its own cards alone ("sm_90a"). Throws Error, naming those there are.
 const Arch &findArch(std::string_view name);
 
 } // namespace tressel::codegen::cuda

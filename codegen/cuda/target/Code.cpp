@@ -1,10 +1,11 @@
 #include "codegen/cuda/target/Code.h"
 
-#include "codegen/cuda/target/Assemble.h"
 #include "codegen/cuda/emulate/Emulate.h"
 #include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/target/Assemble.h"
 #include "codegen/cuda/target/Target.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
 
@@ -20,7 +21,7 @@ std::unique_ptr<llvm::Module> optimized(const std::vector<Kernel> &kernels, cons
                                         llvm::LLVMContext &context) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
   for (const Kernel &kernel : kernels)
-    kernel.emit(*module);
+    kernel.formFor(target.arch()).emit(*module);
   target.optimize(*module);
   return module;
 }
@@ -83,6 +84,12 @@ std::string printKernels(const std::vector<Kernel> &kernels, const Arch &arch) {
 }
 
 runtime::KernelLookup emulatedKernels(const std::vector<Kernel> &kernels, const Arch &arch) {
+  for (const Kernel &kernel : kernels)
+    if (!kernel.formFor(arch).arch.empty())
+      throw Error({.message = "kernel '" + kernel.symbol + "' has instructions of " + std::string(arch.name) +
+                              " alone (wgmma, TMA), which are not emulated",
+                   .hint = "emulate the kernels for " + std::string(arch.card) + " (--gpu " + std::string(arch.card) +
+                           "), or run a package on the stand-in for NVIDIA's driver (test/standin)"});
   const Target target(arch);
   llvm::LLVMContext context;
   const std::shared_ptr<EmulatedModule> module = EmulatedModule::create(*optimized(kernels, target, context));

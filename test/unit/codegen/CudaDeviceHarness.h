@@ -28,7 +28,7 @@ public:
     const Target target(arch);
     target.optimize(module);
     if (emulate) // what makes PTX of a module changes it
-      emulated_ = tressel::test::runnable(*llvm::CloneModule(module), target);
+      emulated_ = tressel::test::runnable(*llvm::CloneModule(module), target, launchParams(kernel));
     ptx = target.ptx(module);
   }
   /// Registers per thread; 0 without an assembler. Nothing may spill, and static shared memory must suffice.

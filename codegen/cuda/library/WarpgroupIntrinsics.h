@@ -1,0 +1,12 @@
+// Instructions of sm_90a in the device library (device/Warpgroup.h).
+#pragma once
+
+#include "llvm/IR/Module.h"
+
+namespace tressel::codegen::cuda {
+
+/// Defines those that the module declares: mbarriers, copies of tensors, wgmma. For products themselves LLVM has no
+/// intrinsic, so they are inline assembly.
+void defineWarpgroupIntrinsics(llvm::Module &module);
+
+} // namespace tressel::codegen::cuda
