@@ -4,7 +4,10 @@
 #include "tressel/runtime/Error.h"
 
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <dlfcn.h>
+#include <iterator>
 #include <mutex>
 #include <pthread.h>
 
@@ -41,17 +44,19 @@ Opened open() {
     return opened;
   }
   std::string missing;
-  auto find = [&](const char *name, auto &function) {
+  // The members are one behind the other, in the order of the names.
+#define TRESSEL_CUDA_NAME(name, params) #name,
+  static const char *const functions[] = {TRESSEL_CUDA_FUNCTIONS(TRESSEL_CUDA_NAME)};
+#undef TRESSEL_CUDA_NAME
+  static_assert(offsetof(Driver, version) == std::size(functions) * sizeof(void *));
+  for (size_t i = 0; i < std::size(functions); ++i) {
     void *found = nullptr;
     int status = 0;
-    if (address(name, &found, kVersion, 0, &status) == kSuccess && found)
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+    if (address(functions[i], &found, kVersion, 0, &status) == kSuccess && found)
+      std::memcpy(reinterpret_cast<char *>(&d) + i * sizeof found, &found, sizeof found);
     else
-      missing += concat(missing.empty() ? "" : ", ", name);
-  };
-#define TRESSEL_CUDA_FIND(name, params) find(#name, d.name);
-  TRESSEL_CUDA_FUNCTIONS(TRESSEL_CUDA_FIND)
-#undef TRESSEL_CUDA_FIND
+      missing += concat(missing.empty() ? "" : ", ", functions[i]);
+  }
   if (!missing.empty()) {
     opened.why = concat("NVIDIA's driver lacks functions of CUDA 12.0 (", missing, "): install a newer one");
     return opened;
