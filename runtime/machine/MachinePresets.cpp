@@ -316,14 +316,17 @@ std::string presetOfAtLeast(int64_t accelerators) {
 }
 
 MachineModel machineOfArchitecture(std::string_view architecture) {
-  constexpr std::string_view kOwn = "sm_90"; // "sm_90a" is code for these cards alone
-  const bool isOwn = architecture.ends_with('a') && architecture.substr(0, architecture.size() - 1) == kOwn;
+  // "sm_90a" is code for such cards alone.
+  const auto hasOwn = [](std::string_view name) { return name == "sm_90" || name == "sm_100"; };
+  if (architecture.ends_with('a') && hasOwn(architecture.substr(0, architecture.size() - 1)))
+    architecture.remove_suffix(1);
   std::string known;
   for (const Card &card : cards()) {
-    if (card.architecture == (isOwn ? kOwn : architecture))
+    if (card.architecture == architecture)
       return withCard(card);
     if (known.find(card.architecture) == std::string::npos)
-      known += concat(known.empty() ? "" : ", ", card.architecture, card.architecture == kOwn ? ", sm_90a" : "");
+      known += concat(known.empty() ? "" : ", ", card.architecture,
+                      hasOwn(card.architecture) ? concat(", ", card.architecture, "a") : std::string());
   }
   throw InputError(concat("there is no GPU architecture '", architecture, "'; known are: ", known));
 }

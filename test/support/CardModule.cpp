@@ -102,9 +102,11 @@ std::string_view runnableArch(std::string_view arch) {
   return best;
 }
 
-bool hasWarpgroupCard() {
+std::string_view ownArch() {
   const std::vector<GpuCard> cards = onCard() ? gpuCards() : std::vector<GpuCard>();
-  return !cards.empty() && cards.front().architecture == "sm_90";
+  if (cards.empty())
+    return {};
+  return cards.front().architecture == "sm_90" ? "sm_90a" : cards.front().architecture == "sm_100" ? "sm_100a" : "";
 }
 
 std::shared_ptr<codegen::cuda::EmulatedModule> onCard(std::string ptx, std::string arch, std::string params) {

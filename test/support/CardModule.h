@@ -14,8 +14,9 @@ namespace tressel::test {
 bool onCard();
 /// The architecture that a test compiles for to run: `arch`, but on a card that is older, the card's own.
 std::string_view runnableArch(std::string_view arch);
-/// Whether there is a card that runs code of sm_90a, or a stand-in for one.
-bool hasWarpgroupCard();
+/// The architecture whose code the first card runs and no others do ("sm_90a"), for which there are kernels; empty:
+/// none, or tests do not run on a card.
+std::string_view ownArch();
 /// Such PTX on the first card. `params`: as below.
 std::shared_ptr<codegen::cuda::EmulatedModule> onCard(std::string ptx, std::string arch, std::string params);
 /// What runs the kernels of an optimized module (Target::optimize), which may be changed: the card if onCard(), else

@@ -170,10 +170,11 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads, whatever is fused, measured or recomputed");
   c->add_option("--device", a.device, "the machine: cpu; cuda, a server with one GPU of the architecture --gpu; or sim:NAME (h100, dgx-h100, ...) or sim:FILE.json")
       ->capture_default_str();
-  c->add_option("--gpu", a.gpus,
-                "make kernels for GPUs of this architecture: sm_80, sm_90, sm_90a, sm_100, sm_120 (repeatable; the "
-                "first decides how "
-                "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can")
+  c->add_option(
+       "--gpu", a.gpus,
+       "make kernels for GPUs of this architecture: sm_80, sm_90, sm_90a, sm_100, sm_100a, sm_120 (repeatable; the "
+       "first decides how "
+       "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can")
       ->delimiter(',');
   c->add_option("--tuning", a.tuning,
                 "with --gpu: FILE.json of how kernels are cut, as `compile --tune` measured it on a card");
@@ -275,8 +276,9 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
                 "the machine: cpu (this one); cpu:N, its cores as N accelerators; cuda, with --gpu; sim:NAME "
                 "(2gpu-pcie3, h100, h200, dgx-h100, cluster-10gbe, ...) or sim:FILE.json")
       ->capture_default_str();
-  c->add_option("--gpu", a.gpus,
-                "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_90a, sm_100, sm_120")
+  c->add_option(
+       "--gpu", a.gpus,
+       "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_90a, sm_100, sm_100a, sm_120")
       ->expected(1);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
   c->add_option("--parallel", a.parallel, "N: compare ways to split the model over N accelerators, and recommend one")

@@ -1,5 +1,5 @@
 #include "codegen/cuda/library/DeviceLibrary.h"
-#include "codegen/cuda/library/WarpgroupIntrinsics.h"
+#include "codegen/cuda/library/AsyncIntrinsics.h"
 
 #include "codegen/loops/EmitSize.h"
 #include "tressel/runtime/Dim.h"
@@ -92,7 +92,7 @@ void defineIntrinsics(llvm::Module &module) {
     llvm::Function *f = module.getFunction(name);
     return f && f->isDeclaration() ? f : nullptr;
   };
-  defineWarpgroupIntrinsics(module);
+  defineAsyncIntrinsics(module);
   if (llvm::Function *f = missing("tressel_mma_f16"))
     defineMma(*f, llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32,
               llvm::FixedVectorType::get(llvm::Type::getHalfTy(context), 2));

@@ -17,12 +17,22 @@ std::span<const TileShape> tileShapes(DType type) {
   return type == f32 ? std::span<const TileShape>(kFma) : kMma;
 }
 
-std::span<const TileShape> warpgroupTiles() {
-  // As instantiated in device/WarpgroupProduct.cpp; a warp of the threads copies. Efficiencies are estimates that were
-  // never compared with a card, in units of what peakOf counts, which is what the warps' own instructions reach.
-  static constexpr TileShape kTiles[] = {
+std::span<const TileShape> copiedTiles(const Arch &arch) {
+  // As instantiated in device/WarpgroupProduct.cpp and device/TensorProduct.cpp; a warp or two of the threads copy and
+  // issue. Efficiencies are estimates that were never compared with a card, in units of what peakOf counts, which is
+  // what the warps' own instructions reach.
+  static constexpr TileShape kWarpgroup[] = {
       {"w256", 128, 256, 64, 288, 1.1, 4}, {"w128", 128, 128, 64, 288, 0.95, 3}, {"w64", 64, 64, 64, 160, 0.6, 4}};
-  return kTiles;
+  static constexpr TileShape kTensor[] = {{"t256", 128, 256, 64, 192, 2.6, 4}, {"t128", 128, 128, 64, 192, 2.2, 3}};
+  switch (arch.multiplier) {
+  case Arch::Multiplier::Warpgroup:
+    return kWarpgroup;
+  case Arch::Multiplier::Tensor:
+    return kTensor;
+  case Arch::Multiplier::None:
+    break;
+  }
+  return {};
 }
 
 TileChoice chooseTile(Size m, Size n, Size k, Size batch, double bytes, const Arch &arch, DType type,
@@ -189,11 +199,12 @@ std::optional<CopiedOperand> copiedOperand(int32_t buffer, DType type, Size batc
   return operand;
 }
 
-/// The product by warpgroups, for `portable`'s operands; nothing if it takes longer, or they do not suit it.
-std::optional<Kernel> warpgroupKernel(const MatrixProduct &p, DType type, const RootBuffers &buffers,
-                                      const Epilogue &epilogue, const Kernel &portable, double bytes, const Arch &arch,
-                                      std::string_view wanted) {
-  const TileChoice best = chooseTile(warpgroupTiles(), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
+/// The product from copied operands, by warpgroups or in tensor memory, for `portable`'s operands; nothing if it takes
+/// longer, or they do not suit it.
+std::optional<Kernel> copiedKernel(const MatrixProduct &p, DType type, const RootBuffers &buffers,
+                                   const Epilogue &epilogue, const Kernel &portable, double bytes, const Arch &arch,
+                                   std::string_view wanted) {
+  const TileChoice best = chooseTile(copiedTiles(arch), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
   if (!best.tile || (wanted.empty() && best.seconds >= portable.seconds))
     return std::nullopt;
   const auto left =
@@ -202,7 +213,7 @@ std::optional<Kernel> warpgroupKernel(const MatrixProduct &p, DType type, const 
       copiedOperand(buffers.right, type, p.batch, p.n, p.k, p.right[0], p.right[2], p.right[1], best.tile->columns);
   if (!left || !right)
     return std::nullopt;
-  // Stages, two barriers for each, and what their alignment may take (WarpgroupProduct.cpp).
+  // Stages, two barriers for each, one more with an address, and what their alignment may take (device/Ring.h).
   const int64_t stage = (best.tile->rows + best.tile->columns) * best.tile->step * sizeOf(type);
   Kernel kernel{.symbol = portable.symbol,
                 .numBuffers = portable.numBuffers,
@@ -211,10 +222,12 @@ std::optional<Kernel> warpgroupKernel(const MatrixProduct &p, DType type, const 
                 .blocks = best.blocks,
                 .seconds = best.seconds};
   kernel.arch = arch.name;
-  kernel.sharedBytes = best.tile->stages * (stage + 16) + 1024;
+  kernel.sharedBytes = best.tile->stages * (stage + 16) + 16 + 1024;
   kernel.maps = {left->map, right->map};
   kernel.portable = std::make_shared<const Kernel>(portable);
-  DeviceCall call{"warpgroup_product_" + std::string(nameOf(type)) + "_" + best.tile->name,
+  const bool isTensor = arch.multiplier == Arch::Multiplier::Tensor;
+  DeviceCall call{std::string(isTensor ? "tensor" : "warpgroup") + "_product_" + std::string(nameOf(type)) + "_" +
+                      best.tile->name,
                   {p.batch, p.m, p.n, p.k, int(left->isTransposed), int(left->isBatched), int(right->isTransposed),
                    int(right->isBatched)},
                   {buffers.left, buffers.right},
@@ -229,17 +242,16 @@ std::optional<Kernel> warpgroupKernel(const MatrixProduct &p, DType type, const 
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
                                         const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted) {
-  const bool wantsWarpgroups = wanted.starts_with('w');
-  auto kernel = portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wantsWarpgroups ? "128" : wanted);
+  const bool wantsCopies = wanted.starts_with('w') || wanted.starts_with('t');
+  auto kernel = portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wantsCopies ? "128" : wanted);
   // Few rows or columns are read once, whatever multiplies them.
-  if (!kernel || !arch.hasWarpgroups || sizeOf(type) != 2 ||
-      (!wantsWarpgroups && (!wanted.empty() || !kernel->isTiled)))
-    return wantsWarpgroups ? std::nullopt : kernel ? std::optional(std::move(kernel->kernel)) : std::nullopt;
+  if (!kernel || arch.multiplier == Arch::Multiplier::None || sizeOf(type) != 2 ||
+      (!wantsCopies && (!wanted.empty() || !kernel->isTiled)))
+    return wantsCopies ? std::nullopt : kernel ? std::optional(std::move(kernel->kernel)) : std::nullopt;
   const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
   const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
-  auto special =
-      warpgroupKernel(p, type, buffers, epilogue, kernel->kernel, bytes, arch, wantsWarpgroups ? wanted : "");
-  return special || wantsWarpgroups ? std::move(special) : std::optional(std::move(kernel->kernel));
+  auto special = copiedKernel(p, type, buffers, epilogue, kernel->kernel, bytes, arch, wantsCopies ? wanted : "");
+  return special || wantsCopies ? std::move(special) : std::optional(std::move(kernel->kernel));
 }
 
 } // namespace tressel::codegen::cuda

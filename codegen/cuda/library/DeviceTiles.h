@@ -28,8 +28,8 @@ struct TileShape {
   }
 };
 std::span<const TileShape> tileShapes(DType type);
-/// For products of 16-bit floats by warpgroups, where Arch::hasWarpgroups.
-std::span<const TileShape> warpgroupTiles();
+/// For products of 16-bit floats by Arch::multiplier; none if it is None.
+std::span<const TileShape> copiedTiles(const Arch &arch);
 
 /// The cheapest of the tiles for `batch` products, or the one of the name `wanted`; null if there is none.
 struct TileChoice {

@@ -31,7 +31,8 @@ struct RootBuffers {
   int left = 0, right = 1;
 };
 /// Each with an epilogue; nothing if the sizes or types do not suit. `tile`: "32", "64" or "128" instead of the
-/// cheapest form; of a product also "w64", "w128" or "w256", by warpgroups (sm_90a).
+/// cheapest form; of a product also "w64", "w128" or "w256", by warpgroups (sm_90a), and "t128"
+/// or "t256", in tensor memory (sm_100a).
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &product, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
                                         const std::vector<Size> &symbols, const Arch &arch, std::string_view tile = {});

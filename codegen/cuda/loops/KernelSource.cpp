@@ -242,6 +242,9 @@ std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t
     add({}, make);
     for (const TileShape &tile : tileShapes(root->type))
       add({.loops = {}, .tile = tile.name}, make);
+    if (root->product)
+      for (const TileShape &tile : copiedTiles(arch))
+        add({.loops = {}, .tile = tile.name}, make);
   }
   if (all.size() < 2)
     return {};

@@ -7,12 +7,14 @@ namespace tressel::codegen::cuda {
 // Multiprocessors: data sheets of A100 SXM (108), H100 SXM (132), B200 (148), GeForce RTX 5090 (170). Limits: "CUDA C++
 // Programming Guide", table of technical specifications per compute capability. PTX versions: the oldest that LLVM
 // takes for the architecture with all that is emitted here, so that older drivers load it.
+using enum Arch::Multiplier;
 static constexpr Arch kArchitectures[] = {
-    {"sm_80", "sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10, false},
-    {"sm_90", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, false},
-    {"sm_100", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, false},
-    {"sm_120", "sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10, false},
-    {"sm_90a", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, true},
+    {"sm_80", "sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10, None},
+    {"sm_90", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, None},
+    {"sm_100", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, None},
+    {"sm_120", "sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10, None},
+    {"sm_90a", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, Warpgroup},
+    {"sm_100a", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, Tensor},
 };
 static constexpr size_t kPortable = 4; // the first ones
 

@@ -18,7 +18,8 @@ struct Arch {
   int maxBlocks;            ///< per multiprocessor
   int registers;            ///< per multiprocessor, of 32 bits
   int64_t sharedBytes;      ///< per multiprocessor
-  bool hasWarpgroups;       ///< wgmma and the copies of tensors that it is fed by: of sm_90a alone
+  /// What multiplies matrices beyond a warp's own instructions, fed by copies of tensors.
+  enum class Multiplier : uint8_t { None, Warpgroup /* wgmma: sm_90a */, Tensor /* tcgen05: sm_100a */ } multiplier;
 
   bool isSpecific() const { return name != card; }
   // Per block, on all of them: 1024 threads, 255 registers a thread, 48 KiB of shared memory that need not be asked

@@ -87,7 +87,7 @@ runtime::KernelLookup emulatedKernels(const std::vector<Kernel> &kernels, const 
   for (const Kernel &kernel : kernels)
     if (!kernel.formFor(arch).arch.empty())
       throw Error({.message = "kernel '" + kernel.symbol + "' has instructions of " + std::string(arch.name) +
-                              " alone (wgmma, TMA), which are not emulated",
+                              " alone (wgmma, tcgen05, TMA), which are not emulated",
                    .hint = "emulate the kernels for " + std::string(arch.card) + " (--gpu " + std::string(arch.card) +
                            "), or run a package on the stand-in for NVIDIA's driver (test/standin)"});
   const Target target(arch);

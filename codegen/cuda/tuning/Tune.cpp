@@ -228,7 +228,7 @@ private:
 TuneReport tune(llvm::ArrayRef<graph::KernelOp> kernels, const Arch &arch, runtime::Machine &machine, Tunings &tunings,
                 const std::function<void(int done, int all)> &progress) {
   const runtime::DeviceModel *card = machine.model().find({runtime::DeviceKind::Gpu, 0});
-  if (!card || card->architecture != arch.name)
+  if (!card || card->architecture != arch.card)
     throw InputError("the card of machine '" + machine.name() + "' is a " + (card ? card->architecture : "host") +
                      ", and kernels are to be tuned for " + std::string(arch.name));
   TuneReport report;

@@ -166,7 +166,7 @@ struct ExportOptions {
   std::vector<TensorSpec> inputs;        ///< those without a name are arg0, arg1, ...; no two have one name
   std::vector<std::string> outputs = {}; ///< names, all different; empty: out0, out1, ...
   std::string cpu = "native";            ///< instruction set: "baseline", "v3", "v4", "native"
-  /// Architectures of GPUs, "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
+  /// Architectures of GPUs, "sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
   /// of use_machine() if that is simulated. None needs to be here. Empty: a package for a processor.
   std::vector<std::string> gpus = {};
 };

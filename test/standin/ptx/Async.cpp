@@ -239,6 +239,14 @@ void deliver(Block &block, uint64_t barrier) {
   }
 }
 
+/// And products that arrive at it (TensorMemory.cpp).
+void deliverAll(Block &block, uint64_t barrier) {
+  deliver(block, barrier);
+  deliverProducts(block, barrier, [](const TensorMemory::Commit &commit) {
+    View(*commit.warp, *commit.instr, commit.lane).change(commit.barrier, 1, 0);
+  });
+}
+
 /// Operands: the predicate, the address, the phase: its parity, or with sub 1 the state of an arrival. count: 1 where
 /// it may fail though the phase has ended.
 void wait(Warp &warp, const Instr &instr) {
@@ -254,7 +262,7 @@ void wait(Warp &warp, const Instr &instr) {
                      : (phase & 1) != (warp.source<uint32_t>(instr.op[2])[l] & 1);
     };
     if (!hasEnded())
-      deliver(block, address);
+      deliverAll(block, address);
     mask |= static_cast<uint32_t>(hasEnded()) << l;
   });
   // It is free to say no: now and then it does.

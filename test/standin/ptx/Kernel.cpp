@@ -34,6 +34,7 @@ Handlers makeHandlers(void (*add)(void *, void (*)(void *, const char *, const c
   addCommonHandlers(handlers);
   addAsyncHandlers(handlers);
   addWarpgroupHandlers(handlers);
+  addTensorHandlers(handlers);
   return handlers;
 }
 
@@ -142,19 +143,22 @@ std::optional<Fault> Compiled::run(const Launch &launch, Memory &memory) const {
       block.barriers.fill({});
       block.barrierObjects.clear();
       block.tensorCopies.clear();
+      block.tensor = {};
       for (Warp &warp : block.warps) {
         warp.live = warp.exists;
         warp.active = 0, warp.carry = 0, warp.gaveWay = false;
         warp.copies.clear();
         warp.committed.fill(0);
         warp.products.clear(), warp.accumulators.clear();
-        warp.committedProducts = 0, warp.isFenced = false, warp.warpgroupWork = 0, warp.failedWaits = 0;
+        warp.committedProducts = 0, warp.tensorLoads.clear(), warp.tensorSeen = 0;
+        warp.isFenced = false, warp.warpgroupWork = 0, warp.failedWaits = 0;
         for (const auto &[offset, bytes] : program.uninitialized)
           std::memset(warp.base[0] + offset, bytes == 4 ? 0 : 0xff, bytes);
       }
       executeBlock(block);
       endAsync(block);
       endWarpgroups(block);
+      endTensorMemory(block);
     }
   } catch (const Stop &stop) {
     return stop.fault;

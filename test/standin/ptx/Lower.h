@@ -123,6 +123,7 @@ private:
   void copyTensor();
   void warpgroup();
   void multiplyWarpgroup();
+  void tensorMemory();
   void setRegisters();
 
   const Text &text_;

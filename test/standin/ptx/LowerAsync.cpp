@@ -203,4 +203,78 @@ void Lowerer::multiplyWarpgroup() {
   setMode(draft, {});
 }
 
+void Lowerer::tensorMemory() {
+  // tcgen05 of one block: alloc, dealloc, relinquish_alloc_permit, mma of kind f16, commit, ld of 32 lanes, wait::ld,
+  // fences
+  auto together = [this](const char *handler, std::vector<uint32_t> refs, unsigned defs = 0) -> Draft & {
+    const Handler run = findHandler(handler);
+    Draft &draft = emitKind(Kind::Collective, {}, {});
+    draft.refs = std::move(refs);
+    draft.defs = defs;
+    draft.instr.run = run;
+    draft.instr.sub = static_cast<uint8_t>(Together::Matrix);
+    return draft;
+  };
+  std::string_view text = statement_->mnemonic;
+  if (isOneOf(text, {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32",
+                     "tcgen05.alloc.cta_group::1.sync.aligned.b32"})) {
+    expectOperands(2, 2);
+    const Address to =
+        address(operand(0), text.find("shared") == std::string_view::npos ? Space::Generic : Space::Shared);
+    Draft &draft = together("tcgen05.alloc", {to.base, use(1, kWord)});
+    draft.instr.imm = to.offset;
+    draft.instr.space = to.space;
+  } else if (text == "tcgen05.dealloc.cta_group::1.sync.aligned.b32") {
+    expectOperands(2, 2);
+    together("tcgen05.dealloc", {use(0, kWord), use(1, kWord)});
+  } else if (text == "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned") {
+    expectOperands(0, 0);
+    together("tcgen05.relinquish", {});
+  } else if (isOneOf(text, {"tcgen05.mma.cta_group::1.kind::f16",
+                            "tcgen05.mma.cta_group::1.kind::f16.collector::a::discard"})) {
+    expectOperands(5, 5);
+    if (operand(0).kind != Operand::Kind::Address || operand(0).parts.size() != 1 || operand(0).offset ||
+        operand(1).kind == Operand::Kind::Address)
+      unknown(); // the left matrix in tensor memory
+    const uint32_t sums = use(operand(0).parts[0], kWord), left = use(1, kAddress), right = use(2, kAddress),
+                   form = use(3, kWord), adds = use(4, kPredicate);
+    emit("tcgen05.mma", {}, {sums, left, right, form, adds});
+  } else if (text.starts_with("tcgen05.commit.cta_group::1.mbarrier::arrive::one.") && text.ends_with("b64")) {
+    text.remove_prefix(50);
+    if (!isOneOf(text, {"b64", "shared::cluster.b64"}))
+      unknown();
+    expectOperands(1, 1);
+    const Address at = address(operand(0), text == "b64" ? Space::Generic : Space::Shared);
+    Draft &draft = emit("tcgen05.commit", {}, {at.base});
+    draft.instr.imm = at.offset;
+    draft.instr.space = at.space;
+  } else if (text.starts_with("tcgen05.ld.sync.aligned.32x32b.x") && text.ends_with(".b32")) {
+    expectOperands(2, 2);
+    unsigned count = 0;
+    const char *const number = text.data() + 32, *const end = text.data() + text.size() - 4;
+    if (std::from_chars(number, end, count).ptr != end || !count || count > 128 || (count & (count - 1)))
+      unknown();
+    const Operand &to = operand(0);
+    if (to.kind != Operand::Kind::Vector || to.parts.size() != count)
+      fail("'" + std::string(text) + "' has another number of registers");
+    if (operand(1).kind != Operand::Kind::Address || operand(1).parts.size() != 1 || operand(1).offset)
+      unknown();
+    std::vector<uint32_t> refs;
+    for (const Operand &part : to.parts)
+      refs.push_back(define(part, kWord));
+    refs.push_back(use(operand(1).parts[0], kWord));
+    together("tcgen05.ld", std::move(refs), count).instr.count = static_cast<uint8_t>(count);
+  } else if (text == "tcgen05.wait::ld.sync.aligned") {
+    expectOperands(0, 0);
+    together("tcgen05.wait_ld", {});
+  } else if (text == "tcgen05.fence::after_thread_sync") {
+    expectOperands(0, 0);
+    emit("tcgen05.fence_after", {}, {});
+  } else if (text == "tcgen05.fence::before_thread_sync") {
+    expectOperands(0, 0);
+    emit("nothing", {}, {});
+  } else
+    unknown();
+}
+
 } // namespace tressel::standin::ptx

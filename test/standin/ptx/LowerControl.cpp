@@ -275,6 +275,7 @@ const std::unordered_map<std::string_view, Lowerer::Method> &Lowerer::methods() 
                                                                    {"mma", &L::multiplyMatrix},
                                                                    {"mbarrier", &L::barrierObject},
                                                                    {"wgmma", &L::warpgroup},
+                                                                   {"tcgen05", &L::tensorMemory},
                                                                    {"setmaxnreg", &L::setRegisters}};
   return all;
 }

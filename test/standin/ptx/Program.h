@@ -9,6 +9,8 @@
 
 #include <array>
 #include <bit>
+#include <functional>
+#include <map>
 #include <unordered_map>
 
 namespace tressel::standin::ptx {
@@ -158,6 +160,38 @@ struct Accumulators {
   std::vector<float> sums; ///< 16 rows
   size_t products = 0;     ///< in flight
 };
+/// Tensor memory: 128 lanes of 512 columns of 32 bits, of a block.
+struct TensorMemory {
+  static constexpr unsigned kLanes = 128, kColumns = 512;
+  struct Product { ///< a tcgen05.mma that has not ended
+    uint32_t sums = 0, form = 0;
+    uint64_t left = 0, right = 0;
+    bool adds = false;
+    std::vector<std::byte> seen; ///< the bytes that it reads
+    Warp *warp = nullptr;
+    const Instr *instr = nullptr;
+    unsigned lane = 0;
+    int64_t commit = -1; ///< of those below
+  };
+  struct Commit { ///< an arrival at an mbarrier when all products before it have ended
+    uint64_t barrier = 0;
+    Warp *warp = nullptr;
+    const Instr *instr = nullptr;
+    unsigned lane = 0;
+  };
+  std::vector<uint32_t> words;                 ///< by lane and column; empty: none was asked for
+  std::map<uint32_t, uint32_t> allocated;      ///< columns, by the first
+  std::vector<Product> products;               ///< in order
+  std::vector<Commit> commits;                 ///< in order
+  uint64_t ended = 0;                          ///< commits that have arrived
+  std::array<uint64_t, kColumns> written = {}; ///< by column: `ended` when a product had last written it
+  bool isRelinquished = false;
+};
+/// A tcgen05.ld that has not been waited for.
+struct TensorLoad {
+  std::vector<uint32_t> places, values;
+};
+
 /// What a handler of the processor's vector instructions multiplies: c (16 x n) += a (16 x 16) b (16 x n).
 struct SmallProduct {
   const float *a = nullptr, *b = nullptr;
@@ -198,6 +232,8 @@ struct alignas(64) Warp {
   bool isFenced = false;      ///< wgmma.fence, since accumulators were its own again
   uint64_t warpgroupWork = 0; ///< what it has done as a part of its warpgroup: equal for all four warps
   SmallProduct *small = nullptr;
+  std::vector<TensorLoad> tensorLoads;
+  uint64_t tensorSeen = 0; ///< commits that had arrived when it last executed tcgen05.fence::after_thread_sync
 
   /// An operand's place in memory: of a constant if its lowest bit is set.
   std::byte *at(uint32_t place) const { return base[place & 1] + place; }
@@ -226,6 +262,7 @@ struct Block {
   std::array<Barrier, 16> barriers;
   std::unordered_map<uint64_t, BarrierObject> barrierObjects; ///< by address in shared memory
   std::vector<TensorCopy> tensorCopies;
+  TensorMemory tensor;
   uint64_t arrivals = 0; ///< whatever may let a wait for an mbarrier succeed
   uint64_t clock = 0;
   uint64_t random = 0;
@@ -284,6 +321,26 @@ void addAsyncHandlers(std::unordered_map<std::string, Handler> &handlers);
 void addWarpgroupHandlers(std::unordered_map<std::string, Handler> &handlers);
 void endAsync(Block &block);
 void endWarpgroups(Block &block);
+void addTensorHandlers(std::unordered_map<std::string, Handler> &handlers);
+void endTensorMemory(Block &block);
+/// Ends the products behind which a commit to this barrier is, for each of which `arrive` is called.
+void deliverProducts(Block &block, uint64_t barrier, const std::function<void(const TensorMemory::Commit &)> &arrive);
+
+/// A matrix of 16-bit elements in shared memory, as a descriptor describes it: PTX ISA, "Matrix Descriptor Format" and
+/// "Canonical Layouts". Rows are those of the left matrix, or the right one's columns.
+struct MatrixDescriptor {
+  uint64_t start = 0, leading = 0, stride = 0;
+  unsigned span = 16;        ///< of the swizzle, in bytes; 16: none
+  bool isTransposed = false; ///< neighbours are along the rows, not along the depth
+  /// Where 8 neighbouring elements are: along the depth from (row, depth) on, or if transposed along the rows.
+  uint64_t chunk(unsigned row, unsigned depth) const;
+  /// Rows of 16, a chunk of 16 bytes at a time; false, and `wrong` is where, if some are not in shared memory.
+  bool gather(const Region &shared, unsigned firstRow, unsigned rows, std::vector<std::byte> &bytes,
+              uint64_t &wrong) const;
+};
+/// Element (row, depth) of what gather() gave goes to out[row * rowStep + depth * depthStep].
+void expandMatrix(const std::byte *bytes, unsigned rows, bool isTransposed, bool isBfloat, float *out, unsigned rowStep,
+                  unsigned depthStep);
 
 /// Sets MXCSR, and gives what it was.
 unsigned exchangeControl(unsigned value);

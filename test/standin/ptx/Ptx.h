@@ -34,7 +34,7 @@
 
 namespace tressel::standin::ptx {
 
-/// The text is not PTX, or has an instruction that is not interpreted: "line 12: 'tcgen05.mma...' is not interpreted".
+/// The text is not PTX, or has an instruction that is not interpreted: "line 12: 'tcgen05.cp...' is not interpreted".
 class ParseError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

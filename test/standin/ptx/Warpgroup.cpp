@@ -16,39 +16,12 @@ namespace {
 constexpr unsigned kRows = 16, kDepth = 16;
 constexpr uint32_t kNoNumber = 0xffffffff;
 
-/// A matrix of 16-bit elements in shared memory: "Matrix Descriptor Format" and "Canonical Layouts". Rows are those of
-/// the left matrix, or the right one's columns.
-struct Descriptor {
-  uint64_t start, leading, stride;
-  TensorMap::Swizzle swizzle;
-  bool isTransposed; ///< neighbours are along the rows, not along the depth
-
-  Descriptor(uint64_t bits, bool isTransposed)
-      : start((bits & 0x3fff) << 4), leading((bits >> 16 & 0x3fff) << 4), stride((bits >> 32 & 0x3fff) << 4),
-        isTransposed(isTransposed) {
-    constexpr TensorMap::Swizzle kModes[] = {TensorMap::Swizzle::None, TensorMap::Swizzle::Span128,
-                                             TensorMap::Swizzle::Span64, TensorMap::Swizzle::Span32};
-    swizzle = kModes[bits >> 62];
-  }
-  static bool isKnown(uint64_t bits) {
-    return !(bits & 0x3fffc000c000c000);
-  } ///< no base offset, nothing that is reserved
-
-  /// Of 8 neighbouring elements: along the depth from (row, depth) on, or if transposed along the rows.
-  uint64_t chunk(unsigned row, unsigned depth) const {
-    const unsigned span = 16u << static_cast<unsigned>(swizzle); // bytes
-    uint64_t at = start;
-    if (!isTransposed) {
-      at += row / 8 * stride;
-      at += swizzle == TensorMap::Swizzle::None ? row % 8 * 16 + depth / 8 * leading : row % 8 * span + depth * 2;
-    } else if (swizzle == TensorMap::Swizzle::None) {
-      at += row / 8 * stride + depth % 8 * 16 + depth / 8 * leading;
-    } else {
-      at += row / (span / 2) * leading + row % (span / 2) * 2 + depth % 8 * span + depth / 8 * stride;
-    }
-    return swizzled(at & 0x3ffff, swizzle);
-  }
-};
+/// Of wgmma. False: a base offset, or bits that are reserved.
+bool decode(uint64_t bits, bool isTransposed, MatrixDescriptor &d) {
+  constexpr unsigned kSpans[] = {16, 128, 64, 32};
+  d = {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, kSpans[bits >> 62], isTransposed};
+  return !(bits & 0x3fffc000c000c000);
+}
 
 struct Shape {
   unsigned columns;
@@ -62,22 +35,17 @@ struct Shape {
 void gather(const Warp &warp, const Instr &instr, const Shape &shape, uint64_t left, uint64_t right,
             std::vector<std::byte> &bytes) {
   const Block &block = *warp.block;
-  bytes.resize((kRows + shape.columns) * kDepth * 2);
-  std::byte *to = bytes.data();
-  auto take = [&](const Descriptor &d, unsigned firstRow, unsigned rows) {
-    const unsigned count = rows * kDepth / 8;
-    for (unsigned i = 0; i < count; ++i, to += 16) {
-      const uint64_t at = d.isTransposed ? d.chunk(firstRow + i % (rows / 8) * 8, i / (rows / 8))
-                                         : d.chunk(firstRow + i / 2, i % 2 * 8);
-      if (at > block.shared.bytes || block.shared.bytes - at < 16)
-        block.stop(warp, instr, 0, Fault::Kind::IllegalAddress,
-                   "a descriptor leads to byte " + std::to_string(at) + " of shared memory, of " +
-                       std::to_string(block.shared.bytes) + ",");
-      std::memcpy(to, block.shared.host + at, 16);
-    }
-  };
-  take({left, shape.isLeftTransposed}, warp.index % 4 * kRows, kRows);
-  take({right, shape.isRightTransposed}, 0, shape.columns);
+  MatrixDescriptor a, b;
+  if (!decode(left, shape.isLeftTransposed, a) || !decode(right, shape.isRightTransposed, b))
+    block.stop(warp, instr, 0, Fault::Kind::Trap,
+               "a descriptor with a base offset or with bits that are reserved is not interpreted");
+  uint64_t wrong = 0;
+  bytes.clear();
+  if (!a.gather(block.shared, warp.index % 4 * kRows, kRows, bytes, wrong) ||
+      !b.gather(block.shared, 0, shape.columns, bytes, wrong))
+    block.stop(warp, instr, 0, Fault::Kind::IllegalAddress,
+               "a descriptor leads to byte " + std::to_string(wrong) + " of shared memory, of " +
+                   std::to_string(block.shared.bytes) + ",");
 }
 
 float numberOf(uint16_t bits, bool isBfloat) {
@@ -89,17 +57,6 @@ float numberOf(uint16_t bits, bool isBfloat) {
   const float small = static_cast<float>(magnitude) * 0x1p-24f;
   return std::bit_cast<float>(sign |
                               (magnitude < 0x400 ? std::bit_cast<uint32_t>(small) : (magnitude << 13) + (112u << 23)));
-}
-
-/// Element (row, depth) goes to out[row * rowStep + depth * depthStep].
-void expand(const std::byte *bytes, unsigned rows, bool isTransposed, bool isBfloat, float *out, unsigned rowStep,
-            unsigned depthStep) {
-  for (unsigned i = 0; i < rows * kDepth; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, bytes + i * 2, 2);
-    const unsigned row = isTransposed ? i % rows : i / kDepth, depth = isTransposed ? i / rows : i % kDepth;
-    out[row * rowStep + depth * depthStep] = numberOf(bits, isBfloat);
-  }
 }
 
 /// fn(register, lane, row, column): "Register Fragments", accumulator D of m64nNk16.
@@ -132,9 +89,6 @@ void multiply(Warp &warp, const Instr &instr) {
     for (unsigned l = 1; l < kLanes; ++l)
       if (bits[l] != bits[0])
         block.stop(warp, instr, l, Fault::Kind::Trap, "lanes have different descriptors");
-    if (!Descriptor::isKnown(bits[0]))
-      block.stop(warp, instr, 0, Fault::Kind::Trap,
-                 "a descriptor with a base offset or with bits that are reserved is not interpreted");
     return bits[0];
   };
   WarpgroupProduct product{.instr = &instr, .left = descriptor(sums), .right = descriptor(sums + 1)};
@@ -166,9 +120,9 @@ void multiply(Warp &warp, const Instr &instr) {
     std::ranges::fill(known->sums, 0.0f);
   gather(warp, instr, shape, product.left, product.right, product.seen);
   std::vector<float> a(kRows * kDepth), b(kDepth * shape.columns);
-  expand(product.seen.data(), kRows, shape.isLeftTransposed, shape.isBfloat, a.data(), kDepth, 1);
-  expand(product.seen.data() + kRows * kDepth * 2, shape.columns, shape.isRightTransposed, shape.isBfloat, b.data(), 1,
-         shape.columns);
+  expandMatrix(product.seen.data(), kRows, shape.isLeftTransposed, shape.isBfloat, a.data(), kDepth, 1);
+  expandMatrix(product.seen.data() + kRows * kDepth * 2, shape.columns, shape.isRightTransposed, shape.isBfloat,
+               b.data(), 1, shape.columns);
   if (instr.imm >> 16) // one of the two is negated
     for (float &x : a)
       x = -x;
@@ -232,6 +186,46 @@ void wait(Warp &warp, const Instr &instr) {
 }
 
 } // namespace
+
+uint64_t MatrixDescriptor::chunk(unsigned row, unsigned depth) const {
+  const bool isSwizzled = span > 16;
+  uint64_t at = start;
+  if (!isTransposed)
+    at += row / 8 * stride + (isSwizzled ? row % 8 * span + depth * 2 : row % 8 * 16 + depth / 8 * leading);
+  else if (!isSwizzled)
+    at += row / 8 * stride + depth % 8 * 16 + depth / 8 * leading;
+  else
+    at += row / (span / 2) * leading + row % (span / 2) * 2 + depth % 8 * span + depth / 8 * stride;
+  return swizzled(at & 0x3ffff,
+                  isSwizzled ? static_cast<TensorMap::Swizzle>(std::countr_zero(span) - 4) : TensorMap::Swizzle::None);
+}
+
+bool MatrixDescriptor::gather(const Region &shared, unsigned firstRow, unsigned rows, std::vector<std::byte> &bytes,
+                              uint64_t &wrong) const {
+  const unsigned count = rows * kDepth / 8;
+  const size_t begin = bytes.size();
+  bytes.resize(begin + count * 16);
+  for (unsigned i = 0; i < count; ++i) {
+    const uint64_t at =
+        isTransposed ? chunk(firstRow + i % (rows / 8) * 8, i / (rows / 8)) : chunk(firstRow + i / 2, i % 2 * 8);
+    if (at > shared.bytes || shared.bytes - at < 16) {
+      wrong = at;
+      return false;
+    }
+    std::memcpy(bytes.data() + begin + i * 16, shared.host + at, 16);
+  }
+  return true;
+}
+
+void expandMatrix(const std::byte *bytes, unsigned rows, bool isTransposed, bool isBfloat, float *out, unsigned rowStep,
+                  unsigned depthStep) {
+  for (unsigned i = 0; i < rows * kDepth; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, bytes + i * 2, 2);
+    const unsigned row = isTransposed ? i % rows : i / kDepth, depth = isTransposed ? i / rows : i % kDepth;
+    out[row * rowStep + depth * depthStep] = numberOf(bits, isBfloat);
+  }
+}
 
 void endWarpgroups(Block &block) {
   for (const Warp &warp : block.warps) {

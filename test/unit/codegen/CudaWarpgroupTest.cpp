@@ -1,5 +1,5 @@
-// Products by warpgroups, for sm_90a: assembled everywhere, run on a card of compute capability 9.0 or a stand-in for
-// one (TRESSEL_TEST_ON=cuda).
+// Products by warpgroups (sm_90a) and in tensor memory (sm_100a): assembled everywhere, run on a card of their
+// architecture or a stand-in for one (TRESSEL_TEST_ON=cuda).
 #include "test/standin/StandIn.h"
 #include "test/unit/codegen/CudaProductCases.h"
 #include "tressel/runtime/Device.h"
@@ -15,17 +15,21 @@ using namespace tressel::codegen::cuda::test;
 
 namespace {
 
-constexpr const char *kTiles[] = {"w64", "w128", "w256"};
+std::vector<const char *> tilesOf(const Arch &arch) {
+  return arch.name == "sm_90a" ? std::vector<const char *>{"w64", "w128", "w256"}
+                               : std::vector<const char *>{"t128", "t256"};
+}
 
-#define NEEDS_WARPGROUP_CARD()                                                                                         \
-  if (!tressel::test::hasWarpgroupCard())                                                                              \
-  GTEST_SKIP() << "TRESSEL_TEST_ON=cuda, and a card of compute capability 9.0 or a stand-in for one"
+/// The architecture of the card that tests run on, if it has such products.
+#define NEEDS_OWN_ARCH(arch)                                                                                           \
+  if (tressel::test::ownArch().empty())                                                                                \
+    GTEST_SKIP() << "TRESSEL_TEST_ON=cuda, and a card of compute capability 9.0 or 10.0 or a stand-in for one";        \
+  const Arch &arch = findArch(tressel::test::ownArch())
 
 TEST(CudaWarpgroup, EveryTileAndLayout) {
-  NEEDS_WARPGROUP_CARD();
-  const Arch &arch = findArch("sm_90a");
+  NEEDS_OWN_ARCH(arch);
   for (const DType type : {f16, bf16})
-    for (const char *tile : kTiles)
+    for (const char *tile : tilesOf(arch))
       for (int layout = 0; layout < 4; ++layout) {
         Random random(23);
         const int64_t rows = tile[1] == '6' ? 64 : 128, columns = std::stoll(tile + 1);
@@ -45,14 +49,14 @@ TEST(CudaWarpgroup, EveryTileAndLayout) {
 }
 
 TEST(CudaWarpgroup, SizesThatAreKnownAtTheLaunch) {
-  NEEDS_WARPGROUP_CARD();
+  NEEDS_OWN_ARCH(arch);
   Random random(29);
   // The rows of the left matrix, and the rows' length of a right one whose neighbours are along the depth.
   for (const int symbolic : {1, 2})
     for (const int64_t size : {8, 200})
       EXPECT_NE(checkProduct({1, symbolic == 1 ? size : 72, symbolic == 1 ? 72 : size, 136, false,
                               /*rightTransposed=*/symbolic == 2, false, 0, symbolic},
-                             bf16, "w64", findArch("sm_90a"), random),
+                             bf16, tilesOf(arch).front(), arch, random),
                 "");
 }
 
@@ -67,6 +71,7 @@ TEST(CudaWarpgroup, AreChosenWhereOperandsSuitTensorMaps) {
   EXPECT_EQ(chosen(dense(4096, 4096, 4096), bf16, arch), "warpgroup_product_bf16_w256");
   EXPECT_EQ(chosen(dense(4096, 4096, 4096), f16, arch), "warpgroup_product_f16_w256");
   EXPECT_EQ(chosen(dense(4096, 4096, 4096), bf16, findArch("sm_90")), "product_bf16_128");
+  EXPECT_EQ(chosen(dense(4096, 4096, 4096), bf16, findArch("sm_100a")), "tensor_product_bf16_t256");
   EXPECT_EQ(chosen(dense(4096, 4096, 4096), f32, arch), "product_f32_128") << "f32 means f32";
   EXPECT_EQ(chosen(dense(1, 4096, 4096), f16, arch), "thin_rows_f16_1");
   EXPECT_EQ(chosen(dense(4096, 4096, 4100), bf16, arch), "product_bf16_128")
@@ -87,7 +92,7 @@ TEST(CudaWarpgroup, TheOtherArchitecturesHaveAnotherForm) {
     EXPECT_EQ(functionOf(kernel->formFor(arch).text), "product_bf16_128");
   EXPECT_EQ(
       launchParams(*kernel),
-      R"({"threads":288,"operands":3,"scalars":0,"arch":"sm_90a","shared":197696,"maps":[)"
+      R"({"threads":288,"operands":3,"scalars":0,"arch":"sm_90a","shared":197712,"maps":[)"
       R"({"operand":0,"type":"bf16","sizes":[4096,4096],"strides":[4096],"box":[64,128]},)"
       R"({"operand":1,"type":"bf16","sizes":[4096,4096],"strides":[4096],"box":[64,64]}],"portable":{"threads":256,"blocks":1024}})");
 }
@@ -95,37 +100,38 @@ TEST(CudaWarpgroup, TheOtherArchitecturesHaveAnotherForm) {
 TEST(CudaWarpgroup, Assembles) {
   if (std::string why; assemblerName(&why).empty())
     GTEST_SKIP() << why;
-  const Arch &arch = findArch("sm_90a");
   const Size s = dim::symbol("s");
-  for (const DType type : {f16, bf16})
-    for (const char *tile : kTiles)
-      for (int layout = 0; layout < 4; ++layout) {
-        MatrixProduct p{2, 1024, 1024, 1000, {1024000, 1000, 1}, {0, 1024, 1}};
-        if (layout & 1)
-          p.m = s * 8, p.left = {s * 8000, 1, s * 8};
-        if (layout & 2)
-          p.right = {1024000, 1, 1000};
-        auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3),
-                                        layout & 1 ? std::vector<Size>{s} : std::vector<Size>(), arch, tile);
-        ASSERT_TRUE(kernel) << tile << ", layout " << layout;
-        const GpuKernel gpu(*kernel, arch, /*emulate=*/false);
-        EXPECT_EQ(gpu.ptx.find(".local"), std::string::npos) << "sums live in registers";
-        std::cout << functionOf(kernel->text) << ", layout " << layout << ": " << gpu.assembleFor(arch)
-                  << " registers\n";
-      }
+  for (const char *name : {"sm_90a", "sm_100a"})
+    for (const DType type : {f16, bf16})
+      for (const char *tile : tilesOf(findArch(name)))
+        for (int layout = 0; layout < 4; ++layout) {
+          const Arch &arch = findArch(name);
+          MatrixProduct p{2, 1024, 1024, 1000, {1024000, 1000, 1}, {0, 1024, 1}};
+          if (layout & 1)
+            p.m = s * 8, p.left = {s * 8000, 1, s * 8};
+          if (layout & 2)
+            p.right = {1024000, 1, 1000};
+          auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3),
+                                          layout & 1 ? std::vector<Size>{s} : std::vector<Size>(), arch, tile);
+          ASSERT_TRUE(kernel) << tile << ", layout " << layout;
+          const GpuKernel gpu(*kernel, arch, /*emulate=*/false);
+          EXPECT_EQ(gpu.ptx.find(".local"), std::string::npos) << "sums live in registers";
+          std::cout << functionOf(kernel->text) << ", layout " << layout << ": " << gpu.assembleFor(arch)
+                    << " registers\n";
+        }
 }
 
 /// Three products, each of the one before, as a graph whose operands are elsewhere in later submissions.
 TEST(CudaWarpgroup, AreNodesOfGraphs) {
-  NEEDS_WARPGROUP_CARD();
+  NEEDS_OWN_ARCH(arch);
   using namespace tressel::runtime;
   using Operand = tressel::codegen::cuda::test::Operand;
   constexpr int64_t kRows = 72, kSize = 80, kBytes = kRows * kSize * 2, kRightBytes = kSize * kSize * 2;
   const auto kernel = makeProductKernel("k", {1, kRows, kSize, kSize, {0, kSize, 1}, {0, kSize, 1}}, bf16, {0, 1},
-                                        plainStore(bf16, 3), {}, findArch("sm_90a"), "w64");
+                                        plainStore(bf16, 3), {}, arch, tilesOf(arch).front());
   ASSERT_TRUE(kernel);
   auto codes = std::make_shared<std::vector<GpuCode>>(1);
-  codes->front().arch = "sm_90a", codes->front().ptx = GpuKernel(*kernel, findArch("sm_90a"), /*emulate=*/false).ptx;
+  codes->front().arch = arch.name, codes->front().ptx = GpuKernel(*kernel, arch, /*emulate=*/false).ptx;
   const auto machine = openMachine("cuda");
   Device &card = machine->at({DeviceKind::Gpu, 0});
   const KernelDesc desc{.symbol = "k",
@@ -193,10 +199,10 @@ TEST(CudaWarpgroup, AreNodesOfGraphs) {
 
 /// Whether a product with that mistake in its PTX, or in what the launcher seems to do, fails or is wrong.
 bool isNoticed(const std::function<bool(std::string &)> &change, const std::string &plant = "none") {
-  const Arch &arch = findArch("sm_90a");
+  const Arch &arch = findArch(tressel::test::ownArch());
   const int64_t m = 72, n = 80, k = 600;
-  auto kernel =
-      makeProductKernel("k", {1, m, n, k, {0, k, 1}, {0, n, 1}}, bf16, {0, 1}, plainStore(bf16, 3), {}, arch, "w64");
+  auto kernel = makeProductKernel("k", {1, m, n, k, {0, k, 1}, {0, n, 1}}, bf16, {0, 1}, plainStore(bf16, 3), {}, arch,
+                                  tilesOf(arch).front());
   GpuKernel gpu(*kernel, arch, /*emulate=*/false);
   if (!change(gpu.ptx)) {
     std::cerr << "the text that the mistake is made in is not there\n";
@@ -206,7 +212,7 @@ bool isNoticed(const std::function<bool(std::string &)> &change, const std::stri
   Operand a(bf16, m * k, &random), b(bf16, k * n, &random), out(bf16, m * n);
   void *const buffers[] = {a.data(), b.data(), out.data()};
   const int64_t bytes[] = {a.bytes(), b.bytes(), out.bytes()}, blocks = kernel->blocks.number();
-  const auto module = tressel::test::onCard(gpu.ptx, "sm_90a", launchParams(*kernel));
+  const auto module = tressel::test::onCard(gpu.ptx, std::string(arch.name), launchParams(*kernel));
   tressel::standin::control()->configure(("plant=" + plant).c_str());
   try {
     if (module->run({"k", kernel->threads, buffers, {}, bytes}, 0, blocks, blocks) != 0)
@@ -256,28 +262,41 @@ std::function<bool(std::string &)> withoutWait(int number) {
 TEST(CudaWarpgroupDeathTest, MistakesAreNoticed) {
   if (!tressel::standin::control())
     GTEST_SKIP() << "on the stand-in driver alone";
-  NEEDS_WARPGROUP_CARD();
+  NEEDS_OWN_ARCH(arch);
   GTEST_FLAG_SET(death_test_style, "threadsafe"); // each in a process of its own: a card stays lost
   const auto same = [](std::string &) { return true; };
-  const struct {
+  struct Case {
     const char *name;
     std::function<bool(std::string &)> change;
     const char *plant = "none";
     bool isMistake = true;
-  } cases[] = {
+  };
+  std::vector<Case> cases = {
       {"none", same, "none", false},
       {"a stride of a tensor map", same, "map-stride"},
       {"the swizzle of a tensor map", same, "map-swizzle"},
       {"no wait for an empty stage", withoutWait(0)},
       {"no wait for a full stage", withoutWait(1)},
+      {"no fence behind the barriers' initialization", without("fence.mbarrier_init")},
+      {"a stage's bytes are not expected", without("mbarrier.arrive.expect_tx")},
+  };
+  const std::vector<Case> ofWarpgroups = {
       {"no wait for the sums", without("wgmma.wait_group.sync.aligned 0")},
       {"no wait before a stage is given back", without("wgmma.wait_group.sync.aligned \t1")},
-      {"no fence behind the barriers' initialization", without("fence.mbarrier_init")},
       {"no fence before the products", without("wgmma.fence")},
       {"products that are in no group", without("wgmma.commit_group")},
       {"stages that are not given back", without("mbarrier.arrive.shared.b64")},
-      {"too few bytes expected", without("mov.b32 \t%r29, 16384;", 0, "mov.b32 \t%r29, 16128;")},
   };
+  const std::vector<Case> ofTensorMemory = {
+      {"no wait for the end", withoutWait(2)},
+      {"no wait for the sums", without("tcgen05.wait::ld")},
+      {"stages that are not given back", without("tcgen05.commit")},
+      {"the end is not told", without("tcgen05.commit", 1)},
+      {"no fence before the sums are read", without("tcgen05.fence::after_thread_sync", 2)},
+      {"tensor memory that is not given back", without("tcgen05.dealloc")},
+  };
+  const auto &more = arch.name == "sm_90a" ? ofWarpgroups : ofTensorMemory;
+  cases.insert(cases.end(), more.begin(), more.end());
   for (const auto &c : cases)
     EXPECT_EXIT(std::exit(isNoticed(c.change, c.plant) == c.isMistake ? 0 : 1), testing::ExitedWithCode(0), "")
         << c.name;

@@ -455,5 +455,125 @@ TEST(PtxWarpgroup, MistakesAreFaults) {
             std::string::npos);
 }
 
+// ---- Tensor memory
+
+/// A product of 128 rows by tcgen05, of 128 threads: p0, p1 the bytes of the matrices, 16 KiB each, p2 a word for each
+/// sum, p3 the descriptors and the form.
+struct TensorText {
+  unsigned n = 16;
+  std::string allocate = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], "
+                         "32;\ntcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n";
+  std::string adds = "%p3", commit = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n",
+              wait = waitFor("0", "ended");
+  std::string fence = "tcgen05.fence::after_thread_sync;\n", waitLoad = "tcgen05.wait::ld.sync.aligned;\n",
+              release = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;\n";
+  std::string before, lane = "%r11";
+  int count = 1;
+};
+constexpr unsigned kTensorRight = 16384;
+
+std::string tensorText(const TensorText &t) {
+  std::string body =
+      "mov.u32 %r1, %r0;\n$fill:\nsetp.ge.u32 %p1, %r1, 4096; @%p1 bra $filled;\nmul.wide.u32 %rd20, %r1, 4; add.u64 "
+      "%rd21, %rd20, %rd0; add.u64 %rd22, %rd20, %rd1;\n"
+      "shl.b32 %r2, %r1, 2; mov.u32 %r3, tiles; add.u32 %r2, %r2, %r3; ld.global.b32 %r4, [%rd21]; st.shared.b32 "
+      "[%r2], %r4; ld.global.b32 %r4, [%rd22];\n"
+      "st.shared.b32 [%r2+16384], %r4; add.u32 %r1, %r1, 128; bra $fill;\n$filled:\nfence.proxy.async;\n" +
+      initialized(1) + "setp.lt.u32 %p4, %r0, 32; @!%p4 bra $allocated;\n" + t.allocate +
+      "$allocated:\ntcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; ld.shared.b32 "
+      "%r10, [place];\n"
+      "ld.global.b64 %rd12, [%rd3]; ld.global.b64 %rd13, [%rd3+8]; ld.global.b32 %r12, [%rd3+16]; setp.eq.u32 %p2, 0, "
+      "0; setp.eq.u32 %p3, 0, 1;\n"
+      "@!%p0 bra $issued;\n";
+  for (int i = 0; i < t.count; ++i)
+    body += "tcgen05.mma.cta_group::1.kind::f16 [%r10], %rd12, %rd13, %r12, " + (i ? "%p2" : t.adds) + ";\n";
+  body += t.before + t.commit + "$issued:\n" + t.wait + t.fence +
+          "and.b32 %r11, %r0, 96; shl.b32 %r11, %r11, 16; add.u32 %r11, %r11, %r10;\ntcgen05.ld.sync.aligned.32x32b.x" +
+          std::to_string(t.n) + ".b32 {";
+  for (unsigned i = 0; i < t.n; ++i)
+    body += (i ? ", %f" : "%f") + std::to_string(i);
+  body += "}, [" + t.lane + "];\n" + t.waitLoad + "mul.wide.u32 %rd20, %r0, " + std::to_string(t.n * 4) +
+          "; add.u64 %rd20, %rd20, %rd2;\n";
+  for (unsigned i = 0; i < t.n; ++i)
+    body += "st.global.f32 [%rd20+" + std::to_string(4 * i) + "], %f" + std::to_string(i) + ";\n";
+  return tensorKernel(body + "bar.sync 0; @!%p4 bra $released;\n" + t.release + "$released:", 4,
+                      kBarrier + ".shared .align 1024 .b8 tiles[32768]; .shared .b32 place;\n");
+}
+
+uint64_t tensorDescriptor(unsigned start, const Layout &layout) {
+  constexpr uint64_t kModes[] = {0, 2, 4, 6}; // of the modes of wgmma
+  return (start >> 4) | uint64_t(layout.leading >> 4) << 16 | uint64_t(layout.stride >> 4) << 32 | uint64_t(1) << 46 |
+         kModes[layout.mode] << 61;
+}
+
+struct TensorRun {
+  Layout a = layoutOf(false, 1, 128), b = layoutOf(false, 1, 16);
+  bool isBfloat = false;
+  uint64_t left = 0, right = 0; ///< instead of the right descriptors
+  uint32_t form = 0;
+  ProductRun run(const TensorText &t, uint64_t seed = 0) const {
+    auto bytes = [&](const Layout &layout, unsigned rows, int (*at)(unsigned, unsigned)) {
+      std::vector<uint16_t> all(8192, 0x7fff);
+      for (unsigned row = 0; row < rows; ++row)
+        for (unsigned k = 0; k < 16; ++k)
+          all[layout.place(row, k) / 2] = smallNumber(at(row, k), isBfloat);
+      return all;
+    };
+    const uint32_t usual = 1u << 4 | isBfloat << 7 | isBfloat << 10 | a.isTransposed << 15 | b.isTransposed << 16 |
+                           (t.n / 8) << 17 | 8u << 24;
+    Card card;
+    Tensors tensors;
+    tensors.pointers = {
+        card.add(bytes(a, 128, leftAt)), card.add(bytes(b, t.n, rightAt)), card.add(std::vector<float>(128 * t.n)),
+        card.add(std::vector<uint64_t>{left ? left : tensorDescriptor(0, a),
+                                       right ? right : tensorDescriptor(kTensorRight, b), form ? form : usual})};
+    ProductRun result;
+    result.message = messageOf(runTensors(tensorText(t), card, tensors, {.threads = 128, .seed = seed}));
+    result.sums = card.get<float>(tensors.pointers[2]);
+    return result;
+  }
+};
+
+TEST(PtxTensorMemory, EveryLayoutAndSwizzle) {
+  for (const bool isBfloat : {false, true})
+    for (unsigned mode = 0; mode < 4; ++mode)
+      for (unsigned transposed = 0; transposed < 4; ++transposed) {
+        const TensorRun one{
+            .a = layoutOf(transposed & 1, mode, 128), .b = layoutOf(transposed & 2, mode, 16), .isBfloat = isBfloat};
+        const auto got = one.run({.count = 2}, transposed);
+        ASSERT_EQ(got.message, "");
+        for (unsigned m = 0; m < 128; ++m)
+          for (unsigned n = 0; n < 16; ++n)
+            ASSERT_EQ(static_cast<double>(got.sums[m * 16 + n]), 2 * wantedAt(m, n))
+                << "mode " << mode << ", transposed " << transposed << " at " << m << ", " << n;
+      }
+}
+
+TEST(PtxTensorMemory, MistakesAreFaults) {
+  const TensorRun usual;
+  auto message = [&](const TensorText &t) { return usual.run(t).message; };
+  EXPECT_EQ(message({}), "");
+  EXPECT_TRUE(std::isnan(usual.run({.adds = "%p2"}).sums[0])) << "what was there before is no number";
+  EXPECT_TRUE(std::isnan(usual.run({.waitLoad = ""}).sums[0])) << "a load that is not waited for";
+  EXPECT_NE(message({.wait = ""}).find("those of a product in flight"), std::string::npos);
+  EXPECT_NE(message({.fence = ""}).find("fence::after_thread_sync"), std::string::npos);
+  EXPECT_NE(message({.commit = ""}).find("waits in"), std::string::npos);
+  EXPECT_NE(message({.release = ""}).find("did not give its tensor memory back"), std::string::npos);
+  EXPECT_NE(message({.allocate = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 48;\n"})
+                .find("power of two"),
+            std::string::npos);
+  EXPECT_NE(message({.lane = "%r10"}).find("lane 0"), std::string::npos) << "other lanes than the warp's";
+  EXPECT_NE(message({.before = "mov.b32 %r20, 7; mov.u32 %r21, tiles; st.shared.b32 [%r21], %r20;\n"})
+                .find("changed while the product was in flight"),
+            std::string::npos);
+  TensorRun wrong;
+  wrong.right = tensorDescriptor(kTensorRight, wrong.b) & ~(uint64_t(1) << 46);
+  EXPECT_NE(wrong.run({}).message.find("not of tcgen05"), std::string::npos);
+  wrong.right = tensorDescriptor(kTensorRight + 32, wrong.b);
+  EXPECT_NE(wrong.run({}).sums, usual.run({}).sums);
+  wrong.form = 1u << 4 | 2u << 17 | 4u << 24;
+  EXPECT_NE(wrong.run({}).message.find("instruction descriptor"), std::string::npos);
+}
+
 } // namespace
 } // namespace tressel::standin::ptx::test

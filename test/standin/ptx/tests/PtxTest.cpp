@@ -41,8 +41,8 @@ TEST(PtxText, KernelsAndTheirParameters) {
 }
 
 TEST(PtxText, WhatIsNotInterpretedIsNamedWithItsLine) {
-  EXPECT_EQ(parseError(kernelText("tcgen05.wait::ld.sync.aligned;", 0)),
-            "line 7: 'tcgen05.wait::ld.sync.aligned' is not interpreted");
+  EXPECT_EQ(parseError(kernelText("tcgen05.wait::st.sync.aligned;", 0)),
+            "line 7: 'tcgen05.wait::st.sync.aligned' is not interpreted");
   EXPECT_NE(parseError(kernelText("add.s32.magic %r1, %r2, %r3;", 0)).find("'add.s32.magic' is not interpreted"),
             std::string::npos);
   EXPECT_NE(parseError(kernelText("bra $nowhere;", 0)), "");

@@ -1,5 +1,6 @@
-// Instructions of sm_90a: mbarriers, copies of tensors by the card's own engine (TMA), products of warpgroups (wgmma).
-// Defined when a kernel is linked (library/WarpgroupIntrinsics.cpp).
+// Instructions of single architectures: mbarriers, copies of tensors by the card's own engine (TMA), products of
+// warpgroups (wgmma, sm_90a), products in tensor memory (tcgen05, sm_100a).
+// Defined when a kernel is linked (library/AsyncIntrinsics.cpp).
 #pragma once
 
 #include "codegen/cuda/device/Gpu.h"
@@ -45,16 +46,21 @@ TRESSEL_WGMMA(f16, 256)
 TRESSEL_WGMMA(bf16, 64)
 TRESSEL_WGMMA(bf16, 128)
 TRESSEL_WGMMA(bf16, 256)
-}
 
-/// Of a matrix in shared memory, whose rows of 128 bytes lie one behind the other with the swizzle of 128 bytes: 8 rows
-/// are an atom of 1024 bytes. Along the depth the offset between atoms is that of 8 rows of the matrix; transposed it
-/// is that of 8 of the depth, and `leading` that from 64 neighbours to the next 64. PTX ISA, "Matrix Descriptor
-/// Format".
-TRESSEL_INLINE uint64_t descriptorOf(const TRESSEL_SHARED char *start, int leading) {
-  constexpr uint64_t kSwizzle128 = 1, kAtom = 1024;
-  const auto at = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(start));
-  return (at & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | (kAtom >> 4) << 32 | kSwizzle128 << 62;
+/// So many columns of tensor memory, of 128 lanes of 32 bits each; where they begin is written to shared memory. With
+/// the other two: a whole warp, and nothing is asked for after `relinquish`.
+void tressel_tensor_allocate(TRESSEL_SHARED uint32_t *to, int columns);
+void tressel_tensor_relinquish();
+void tressel_tensor_free(uint32_t address, int columns);
+/// Between what tensor memory is used for, and what orders threads: before they meet, and behind it.
+void tressel_tensor_fence_before();
+void tressel_tensor_fence_after();
+/// Tensor memory (+)= left (128 x 16) * right (16 x columns), whose descriptors these are; `form`: "Instruction
+/// descriptor". One thread. It is done when a barrier that was committed to behind it has ended its phase.
+void tressel_tensor_multiply(uint32_t sums, uint64_t left, uint64_t right, uint32_t form, bool adds);
+void tressel_tensor_commit(Mbarrier *barrier);
+/// 32 columns of the warp's 32 lanes: each thread has a lane.
+void tressel_tensor_load(float *values, uint32_t address);
 }
 
 } // namespace tressel::device

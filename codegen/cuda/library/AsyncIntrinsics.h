@@ -1,4 +1,4 @@
-// Instructions of sm_90a in the device library (device/Warpgroup.h).
+// Instructions of sm_90a and sm_100a in the device library (device/Async.h).
 #pragma once
 
 #include "llvm/IR/Module.h"
@@ -7,6 +7,6 @@ namespace tressel::codegen::cuda {
 
 /// Defines those that the module declares: mbarriers, copies of tensors, wgmma. For products themselves LLVM has no
 /// intrinsic, so they are inline assembly.
-void defineWarpgroupIntrinsics(llvm::Module &module);
+void defineAsyncIntrinsics(llvm::Module &module);
 
 } // namespace tressel::codegen::cuda

@@ -1,4 +1,4 @@
-#include "codegen/cuda/library/WarpgroupIntrinsics.h"
+#include "codegen/cuda/library/AsyncIntrinsics.h"
 
 #include "codegen/cuda/target/Target.h"
 
@@ -15,7 +15,8 @@ namespace tressel::codegen::cuda {
 namespace {
 
 using llvm::Intrinsic::ID;
-constexpr unsigned kSharedCluster = 7; // LLVM's address space: shared memory of the cluster, which is the block here
+// LLVM's address spaces: shared memory of the cluster, which is the block here, and tensor memory.
+constexpr unsigned kSharedCluster = 7, kTensorMemory = 6;
 
 /// Inline assembly that takes and returns `count` sums, which lie at `sums`, and reads `more`.
 void callOnSums(llvm::IRBuilder<> &b, llvm::Value *sums, unsigned count, const std::string &text,
@@ -105,6 +106,40 @@ void defineCopy(llvm::Function &f, ID id) {
   b.CreateRetVoid();
 }
 
+/// void f(i32 sums, i64 left, i64 right, i32 form, i1 adds).
+void defineTensorProduct(llvm::Function &f) {
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
+  constexpr unsigned kF16 = 0, kOneBlock = 1, kDiscard = 0; // NVVM's kind, group of blocks, use of the collector
+  llvm::Value *adds = f.getArg(4);
+  if (!adds->getType()->isIntegerTy(1))
+    adds = b.CreateICmpNE(adds, llvm::Constant::getNullValue(adds->getType()));
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_tcgen05_mma_shared, {},
+                    {b.CreateIntToPtr(f.getArg(0), b.getPtrTy(kTensorMemory)), f.getArg(1), f.getArg(2), f.getArg(3),
+                     adds, b.getInt32(kF16), b.getInt32(kOneBlock), b.getInt32(kDiscard)});
+  b.CreateRetVoid();
+}
+
+/// void f(float *values, i32 address): 32 of them. The wait is part of the text: until it, nothing may read the
+/// registers, not even to move them.
+void defineTensorLoad(llvm::Function &f) {
+  constexpr unsigned kColumns = 32;
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
+  std::string registers, constraints;
+  for (unsigned i = 0; i < kColumns; ++i)
+    registers += (i ? ", $" : "$") + std::to_string(i), constraints += "=f,";
+  auto *type = llvm::FunctionType::get(
+      llvm::StructType::get(b.getContext(), std::vector<llvm::Type *>(kColumns, b.getFloatTy())), {b.getInt32Ty()},
+      false);
+  const std::string text = "tcgen05.ld.sync.aligned.32x32b.x32.b32 {" + registers + "}, [$" + std::to_string(kColumns) +
+                           "];\ntcgen05.wait::ld.sync.aligned;";
+  llvm::CallInst *call =
+      b.CreateCall(llvm::InlineAsm::get(type, text, constraints + "r", /*hasSideEffects=*/true), {f.getArg(1)});
+  call->setConvergent();
+  for (unsigned i = 0; i < kColumns; ++i)
+    b.CreateStore(b.CreateExtractValue(call, i), b.CreateConstInBoundsGEP1_64(b.getFloatTy(), f.getArg(0), i));
+  b.CreateRetVoid();
+}
+
 /// void f(args...): one intrinsic of the same operands, then `more`.
 void defineCall(llvm::Function &f, ID id, llvm::ArrayRef<llvm::Type *> overloads, llvm::ArrayRef<llvm::Value *> more) {
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
@@ -118,7 +153,7 @@ void defineCall(llvm::Function &f, ID id, llvm::ArrayRef<llvm::Type *> overloads
 
 } // namespace
 
-void defineWarpgroupIntrinsics(llvm::Module &module) {
+void defineAsyncIntrinsics(llvm::Module &module) {
   using namespace llvm::Intrinsic;
   llvm::LLVMContext &context = module.getContext();
   std::map<std::string, std::function<void(llvm::Function &)>> known;
@@ -133,6 +168,19 @@ void defineWarpgroupIntrinsics(llvm::Module &module) {
   calls("tressel_wgmma_commit", nvvm_wgmma_commit_group_sync_aligned);
   calls("tressel_wgmma_wait_1", nvvm_wgmma_wait_group_sync_aligned,
         {llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), 1)});
+  calls("tressel_tensor_allocate", nvvm_tcgen05_alloc_shared_cg1);
+  calls("tressel_tensor_relinquish", nvvm_tcgen05_relinq_alloc_permit_cg1);
+  calls("tressel_tensor_fence_before", nvvm_tcgen05_fence_before_thread_sync);
+  calls("tressel_tensor_fence_after", nvvm_tcgen05_fence_after_thread_sync);
+  calls("tressel_tensor_commit", nvvm_tcgen05_commit_shared_cg1);
+  known["tressel_tensor_free"] = [](llvm::Function &f) {
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
+    b.CreateIntrinsic(nvvm_tcgen05_dealloc_cg1, {},
+                      {b.CreateIntToPtr(f.getArg(0), b.getPtrTy(kTensorMemory)), f.getArg(1)});
+    b.CreateRetVoid();
+  };
+  known["tressel_tensor_multiply"] = defineTensorProduct;
+  known["tressel_tensor_load"] = defineTensorLoad;
   known["tressel_mbarrier_wait"] = defineBarrierWait;
   known["tressel_copy_2d"] = [](llvm::Function &f) { defineCopy(f, nvvm_cp_async_bulk_tensor_g2s_tile_2d); };
   known["tressel_copy_3d"] = [](llvm::Function &f) { defineCopy(f, nvvm_cp_async_bulk_tensor_g2s_tile_3d); };
