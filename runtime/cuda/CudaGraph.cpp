@@ -7,18 +7,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
 namespace tressel::runtime::cuda {
 namespace {
 
 /// Two commands one by one cost as much as a graph (docs/gpu.md).
 constexpr size_t kFewestNodes = 3;
-
-bool areGraphsWanted() {
-  const char *graphs = std::getenv("TRESSEL_CUDA_GRAPHS");
-  return !graphs || std::strcmp(graphs, "0") != 0;
-}
 
 bool overlap(const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
   const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
@@ -27,12 +21,18 @@ bool overlap(const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
 
 } // namespace
 
+bool areGraphsWanted() {
+  const char *graphs = std::getenv("TRESSEL_CUDA_GRAPHS");
+  return !graphs || std::strcmp(graphs, "0") != 0;
+}
+
 //--- The graph --------------------------------------------------------------------------------------------------------
-CudaGraph::CudaGraph(const Driver &driver, std::vector<Command> commands, std::span<void *const> addresses)
+CudaGraph::CudaGraph(const Driver &driver, std::vector<Command> commands, std::span<void *const> addresses,
+                     const Choice *choice)
     : CudaKernel(Form::Graph), driver_(driver), commands_(std::move(commands)), first_(commands_.size()),
       last_(commands_.size()) {
   try {
-    build(addresses);
+    build(addresses, choice);
   } catch (...) {
     destroy();
     throw;
@@ -51,17 +51,33 @@ void CudaGraph::destroy() {
       commands_[node.command].device->giveStatus(node.status);
 }
 
-void CudaGraph::build(std::span<void *const> addresses) {
-  if (commands_.empty())
+void CudaGraph::build(std::span<void *const> addresses, const Choice *choice) {
+  const CudaDevice *device = choice ? choice->device : commands_.empty() ? nullptr : commands_.front().device;
+  if (!device)
     return;
-  commands_.front().device->card().use(driver_);
+  device->card().use(driver_);
   driver_.check(driver_.cuGraphCreate(&graph_, 0), "cuGraphCreate");
-  for (uint32_t i = 0; i < commands_.size(); ++i)
-    addNodes(i, addresses);
+  scopes_.assign(1, graph_);
+  addScope(0, addresses);
+  if (choice)
+    addChoice(*choice, addresses);
   checkEdges(addresses);
-  commands_.front().device->card().use(driver_);
+  device->card().use(driver_);
   driver_.check(driver_.cuGraphInstantiateWithFlags(&exec_, graph_, 0), concat("instantiating a graph of ", nodes_.size(), " nodes"));
   current_.assign(addresses.begin(), addresses.end());
+}
+
+void CudaGraph::addScope(uint32_t scope, std::span<void *const> addresses) {
+  for (uint32_t i = 0; i < commands_.size(); ++i)
+    if (commands_[i].scope == scope)
+      addNodes(i, addresses);
+}
+
+void CudaGraph::added(Graph graph, GraphNode node, std::span<const GraphNode> after) {
+  const auto place = static_cast<size_t>(std::ranges::find(scopes_, graph) - scopes_.begin());
+  edges_.resize(scopes_.size());
+  for (GraphNode before : after)
+    edges_[place].push_back({before, node});
 }
 
 /// What a node is made of; the kernel's parameters point into it.
@@ -110,6 +126,7 @@ void CudaGraph::addNodes(uint32_t index, std::span<void *const> addresses) {
   size_t parts = 1;
   if (c.command->kind == DeviceCommandKind::Fill && c.regions[0].bytes > 0)
     parts = fillsOf(*c.command, 0, c.regions[0].bytes).size();
+  const Graph graph = scopes_[c.scope];
   first_[index] = static_cast<uint32_t>(nodes_.size());
   for (size_t part = 0; part < parts; ++part) {
     Node &node = nodes_.emplace_back(Node{index, nullptr, firstAddress, nullptr});
@@ -119,48 +136,57 @@ void CudaGraph::addNodes(uint32_t index, std::span<void *const> addresses) {
     Result result = kSuccess;
     switch (params.kind) {
     case Params::Kind::Nothing:
-      result = driver_.cuGraphAddEmptyNode(&node.handle, graph_, after.data(), after.size());
+      result = driver_.cuGraphAddEmptyNode(&node.handle, graph, after.data(), after.size());
       break;
     case Params::Kind::Kernel:
-      result = driver_.cuGraphAddKernelNode(&node.handle, graph_, after.data(), after.size(), &params.kernel);
+      result = driver_.cuGraphAddKernelNode(&node.handle, graph, after.data(), after.size(), &params.kernel);
       break;
     case Params::Kind::Copy:
-      result = driver_.cuGraphAddMemcpyNode(&node.handle, graph_, after.data(), after.size(), &params.copy, c.device->card().context);
+      result = driver_.cuGraphAddMemcpyNode(&node.handle, graph, after.data(), after.size(), &params.copy,
+                                            c.device->card().context);
       break;
     case Params::Kind::Fill:
-      result = driver_.cuGraphAddMemsetNode(&node.handle, graph_, after.data(), after.size(), &params.fill, c.device->card().context);
+      result = driver_.cuGraphAddMemsetNode(&node.handle, graph, after.data(), after.size(), &params.fill,
+                                            c.device->card().context);
       break;
     }
     driver_.check(result, concat("adding node ", nodes_.size() - 1, " of a graph"), c.device->caps().name);
+    added(graph, node.handle, after);
     after.assign(1, node.handle);
   }
   last_[index] = static_cast<uint32_t>(nodes_.size() - 1);
 }
 
 void CudaGraph::checkEdges(std::span<void *const> addresses) const {
-  std::set<std::pair<uint32_t, uint32_t>> wanted, there;
-  for (uint32_t i = 0; i < commands_.size(); ++i) {
-    for (uint32_t before : commands_[i].after)
-      wanted.insert({last_[before], first_[i]});
-    for (uint32_t node = first_[i]; node < last_[i]; ++node)
-      wanted.insert({node, node + 1});
-  }
-  size_t count = 0;
-  driver_.check(driver_.cuGraphGetEdges(graph_, nullptr, nullptr, &count), "cuGraphGetEdges");
-  std::vector<GraphNode> from(count), to(count);
-  if (count)
-    driver_.check(driver_.cuGraphGetEdges(graph_, from.data(), to.data(), &count), "cuGraphGetEdges");
   std::map<GraphNode, uint32_t> numbers;
   for (uint32_t i = 0; i < nodes_.size(); ++i)
     numbers[nodes_[i].handle] = i;
-  for (size_t i = 0; i < count; ++i) {
-    const auto begin = numbers.find(from[i]), end = numbers.find(to[i]);
-    if (begin == numbers.end() || end == numbers.end())
-      throwError<Error>("a graph has an edge of a node that is not its own");
-    there.insert({begin->second, end->second});
+  std::vector<std::pair<uint32_t, uint32_t>> there; // of nodes
+  auto distinct = [](std::vector<Edge> edges) {
+    std::ranges::sort(edges);
+    edges.erase(std::ranges::unique(edges).begin(), edges.end());
+    return edges;
+  };
+  for (size_t scope = 0; scope < scopes_.size(); ++scope) {
+    if (scope > 0 && scopes_[scope] == graph_)
+      continue; // of nothing
+    size_t count = 0;
+    driver_.check(driver_.cuGraphGetEdges(scopes_[scope], nullptr, nullptr, &count), "cuGraphGetEdges");
+    std::vector<GraphNode> from(count), to(count);
+    if (count)
+      driver_.check(driver_.cuGraphGetEdges(scopes_[scope], from.data(), to.data(), &count), "cuGraphGetEdges");
+    std::vector<Edge> found;
+    for (size_t i = 0; i < count; ++i) {
+      found.push_back({from[i], to[i]});
+      const auto begin = numbers.find(from[i]), end = numbers.find(to[i]);
+      if (begin != numbers.end() && end != numbers.end())
+        there.push_back({begin->second, end->second});
+    }
+    const std::vector<Edge> wanted = scope < edges_.size() ? edges_[scope] : std::vector<Edge>();
+    if (distinct(wanted) != distinct(found))
+      throwError<Error>("a graph of ", nodes_.size(), " nodes has ", found.size(), " edges, where its commands have ",
+                        wanted.size());
   }
-  if (wanted != there)
-    throwError<Error>("a graph of ", nodes_.size(), " nodes has ", there.size(), " edges, where its commands have ", wanted.size());
 
   // And that they are enough, by the bytes alone: for each command, which ones are certainly before it.
   const size_t numCommands = commands_.size();
@@ -181,7 +207,7 @@ void CudaGraph::checkEdges(std::span<void *const> addresses) const {
           isBefore[i][k] = true;
     }
     for (uint32_t other = 0; other < i; ++other)
-      if (!isBefore[i][other])
+      if (!isBefore[i][other] && commands_[i].scope == commands_[other].scope)
         regionsOf(i, [&](const Region &mine, const void *at) {
           regionsOf(other, [&](const Region &theirs, const void *there) {
             if ((mine.access != Access::Read || theirs.access != Access::Read) && overlap(at, mine.bytes, there, theirs.bytes))

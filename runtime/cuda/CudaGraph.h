@@ -17,10 +17,14 @@
 #include "CudaMachine.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
+
+/// Not with TRESSEL_CUDA_GRAPHS=0.
+bool areGraphsWanted();
 
 /// One graph, which its stream launches like a kernel. Under the machine's lock but for its making.
 class CudaGraph final : public CudaKernel {
@@ -29,16 +33,26 @@ public:
     const DeviceCommand *command;
     std::span<const Region> regions; ///< without addresses
     CudaDevice *device;
-    std::vector<uint32_t> after; ///< those of this graph that it is behind
+    std::vector<uint32_t> after; ///< those of this graph, and of the same scope, that it is behind
+    uint32_t scope = 0;          ///< 0: once. Else the bodies of a choice
+  };
+  /// A while: scope 0 computes the flag, scope 1 is repeated as long as that is set, and computes it again. A branch:
+  /// scope 1 runs if the flag is set, scope 2 if it is not.
+  struct Choice {
+    bool repeats = false;
+    CudaDevice *device = nullptr;
+    const void *flag = nullptr;
   };
   /// Builds and instantiates it for these addresses, by command and region. Throws Error when the driver refuses; what is found wrong in the graph that was built
   /// is an Error too.
-  CudaGraph(const Driver &driver, std::vector<Command> commands, std::span<void *const> addresses);
+  CudaGraph(const Driver &driver, std::vector<Command> commands, std::span<void *const> addresses,
+            const Choice *choice = nullptr);
   ~CudaGraph() override;
   CudaGraph(const CudaGraph &) = delete;
 
   /// The addresses of the launch that is submitted next.
   void setAddresses(std::span<void *const> addresses) { wanted_.assign(addresses.begin(), addresses.end()); }
+  std::span<void *const> addresses() const { return current_; } ///< that it has
   Result launch(StreamHandle stream) const;
   /// Of the launch that has ended: the first command that failed, none if none did.
   struct Failed {
@@ -56,7 +70,17 @@ private:
     int32_t *status = nullptr;
   };
   struct Params; ///< of a node, as the driver takes them
-  void build(std::span<void *const> addresses);
+  void build(std::span<void *const> addresses, const Choice *choice);
+  void addChoice(const Choice &choice, std::span<void *const> addresses);
+  void addScope(uint32_t scope, std::span<void *const> addresses);
+  /// A body's graph, which runs, or is repeated, as long as the flag is set, or not set if `inverted`. `handle` is
+  /// made, and given a value behind `after`.
+  Graph addConditional(const Choice &choice, ConditionalHandle &handle, std::span<const GraphNode> after,
+                       bool inverted);
+  GraphNode addSetter(const Choice &choice, Graph graph, ConditionalHandle handle, std::span<const GraphNode> after,
+                      bool inverted);
+  std::vector<GraphNode> endsOf(uint32_t scope) const;
+  void added(Graph graph, GraphNode node, std::span<const GraphNode> after);
   void addNodes(uint32_t command, std::span<void *const> addresses);
   void checkEdges(std::span<void *const> addresses) const;
   Result setParams(const Node &node, std::span<void *const> addresses) const;
@@ -67,6 +91,9 @@ private:
   std::vector<Node> nodes_;              ///< of a command, one behind the other
   std::vector<uint32_t> first_, last_;   ///< node, by command
   Graph graph_ = nullptr;
+  std::vector<Graph> scopes_; ///< the graph, and those of bodies
+  using Edge = std::pair<GraphNode, GraphNode>;
+  std::vector<std::vector<Edge>> edges_; ///< that were asked for, by place in `scopes_`
   GraphExec exec_ = nullptr;
   mutable std::vector<void *> current_; ///< addresses that the instantiated graph has
   std::vector<void *> wanted_;
@@ -97,6 +124,38 @@ private:
   std::unique_ptr<CudaStream> stream_; ///< of the graphs' launches
   std::vector<Event> waits_;
   std::vector<void *> addresses_;
+};
+
+/// A branch or a `while` as a graph with conditional nodes. It is built anew for other addresses: parameters within
+/// bodies are not updated.
+class CudaChoice final : public ChoiceGroup {
+public:
+  /// Null where it cannot be one.
+  static std::unique_ptr<CudaChoice> make(CudaMachine &machine, std::span<Stream *const> streams,
+                                          const GroupChoice &choice);
+  ~CudaChoice() override;
+  bool submit(std::span<const Event> events, uint64_t tag, Event &end) override;
+
+private:
+  CudaChoice(CudaMachine &machine, CudaDevice &device) : machine_(machine), device_(device) {}
+  struct Recorded {
+    DeviceCommand command;
+    std::vector<Region> regions;
+    std::span<void *const> addresses;
+    std::vector<uint32_t> after;
+    uint32_t scope;
+  };
+  void add(std::span<Stream *const> streams, std::span<const GroupCommand> commands, uint32_t scope);
+  CudaMachine &machine_;
+  CudaDevice &device_;
+  bool repeats_ = false, isRefused_ = false;
+  void *const *flag_ = nullptr;
+  std::vector<Recorded> commands_;
+  std::vector<void *> addresses_;
+  std::unique_ptr<CudaGraph> graph_;
+  std::unique_ptr<CudaStream> stream_;
+  Event last_;
+  uint32_t submissions_ = 0;
 };
 
 } // namespace tressel::runtime::cuda

@@ -248,6 +248,8 @@ CudaDevice::~CudaDevice() {
   }
   if (pool_)
     driver.cuMemPoolDestroy(pool_);
+  if (conditionModule_)
+    driver.cuModuleUnload(conditionModule_);
   for (EventHandle event : events_)
     driver.cuEventDestroy(event);
   if (epoch_)

@@ -145,6 +145,8 @@ public:
   void giveEvent(EventHandle event);
   int32_t *takeStatus();
   void giveStatus(int32_t *status);
+  /// A kernel that gives a conditional handle its value; null where the driver refuses it.
+  Function conditionSetter();
   /// Memory of the card. Throws OutOfMemory.
   void *allocateOnCard(int64_t bytes);
   void freeOnCard(void *memory) const;
@@ -184,6 +186,9 @@ private:
   std::vector<Passed> holds_;
   std::map<void *, std::unique_ptr<CudaStream>>
       followers_; ///< by stream of a caller's: one that waits for it, and for no other
+  Module conditionModule_ = nullptr;
+  Function conditionSetter_ = nullptr;
+  bool isConditionTried_ = false;
   std::mutex modulesMutex_;
   std::map<const std::vector<GpuCode> *, std::weak_ptr<GpuModule>> modules_; ///< the code of programs that some of them is loaded of
 };
@@ -196,6 +201,7 @@ public:
   std::unique_lock<std::mutex> beginCall(bool isAside) override;
   std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams,
                                        std::span<const GroupCommand> commands) override;
+  std::unique_ptr<ChoiceGroup> record(std::span<Stream *const> streams, const GroupChoice &choice) override;
   bool unrollsLoops() const override { return true; }
 
   const Driver &driver() const { return driver_; }

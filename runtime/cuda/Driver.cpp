@@ -61,6 +61,11 @@ Opened open() {
     opened.why = concat("NVIDIA's driver lacks functions of CUDA 12.0 (", missing, "): install a newer one");
     return opened;
   }
+#define TRESSEL_CUDA_FIND(name, version, params)                                                                       \
+  if (void *found = nullptr; address(#name, &found, version, 0, nullptr) == kSuccess)                                  \
+    d.name = reinterpret_cast<Result(*) params>(found);
+  TRESSEL_CUDA_NEWER_FUNCTIONS(TRESSEL_CUDA_FIND)
+#undef TRESSEL_CUDA_FIND
   const Result begun = d.cuInit(0);
   int count = 0;
   if (begun == kNoDevice || (begun == kSuccess && (d.cuDeviceGetCount(&count) != kSuccess || count == 0))) {

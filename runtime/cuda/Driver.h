@@ -68,6 +68,17 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
 struct alignas(128) TensorMap { ///< CUtensorMap, which only the driver and the card understand
   uint64_t opaque[16] = {};
 };
+using ConditionalHandle = unsigned long long;
+struct NodeParams { ///< CUgraphNodeParams, of a conditional node
+  int type = 13;    ///< CU_GRAPH_NODE_TYPE_CONDITIONAL
+  int reserved[3] = {};
+  ConditionalHandle handle = 0;
+  int kind = 0; ///< 0: if, 1: while
+  unsigned size = 1;
+  Graph *bodies = nullptr; ///< the driver's, set by it
+  Context context = nullptr;
+  long long rest[26] = {};
+};
 
 /// The functions by name, each with its parameters.
 #define TRESSEL_CUDA_FUNCTIONS(F)                                                                                      \
@@ -146,11 +157,20 @@ struct alignas(128) TensorMap { ///< CUtensorMap, which only the driver and the 
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
      unsigned blockZ, unsigned sharedBytes, StreamHandle stream, void **params, void **extra))
 
+/// Those of newer drivers, null where there are none: with the version that they are asked for.
+#define TRESSEL_CUDA_NEWER_FUNCTIONS(F)                                                                                \
+  F(cuGraphAddNode, 12020, (GraphNode * node, Graph graph, const GraphNode *after, size_t count, NodeParams *params))  \
+  F(cuGraphConditionalHandleCreate, 12030,                                                                             \
+    (ConditionalHandle * handle, Graph graph, Context context, unsigned value, unsigned flags))
+
 struct Driver {
 #define TRESSEL_CUDA_MEMBER(name, params) Result(*name) params = nullptr;
   TRESSEL_CUDA_FUNCTIONS(TRESSEL_CUDA_MEMBER)
 #undef TRESSEL_CUDA_MEMBER
   int version = 0; ///< 13000 for CUDA 13.0
+#define TRESSEL_CUDA_MEMBER(name, version, params) Result(*name) params = nullptr;
+  TRESSEL_CUDA_NEWER_FUNCTIONS(TRESSEL_CUDA_MEMBER)
+#undef TRESSEL_CUDA_MEMBER
 
   /// The driver of this process, opened and initialized at the first call. Null where there is none that serves, and `why` says what
   /// was looked for and what is wrong.

@@ -47,9 +47,13 @@ Issuer::Issuer(Machine &machine, const Schedule &s) : machine_(machine) {
   }
 }
 Issuer::~Issuer() {
+  for (const auto &list : controls_)
+    for (const auto &control : list)
+      if (control)
+        control->choice.reset(); // before the streams
   for (const auto &activation : activations_)
     if (activation)
-      activation->runs.clear(); // before the streams
+      activation->runs.clear();
 }
 
 void Issuer::build(Activation &a, const Schedule &s) {
@@ -123,8 +127,7 @@ void Issuer::submit(Activation &a, Run &run) {
   std::vector<std::span<const Event>> events(begins.begin(), begins.end());
   for (uint32_t command : run.outside)
     events.push_back({&a.ends[command], 1});
-  for (size_t i = 0; i < run.moved.size(); ++i)
-    run.addresses[i] = static_cast<std::byte *>(*run.moved[i].first) + run.moved[i].offset;
+  moveAddresses(run);
   run.group->submit(events, CommandTag{CommandTag::Role::Whole, 0, 0, call_.number}.pack(), run.ends);
   for (uint32_t i = 0; i < run.count; ++i)
     a.ends[run.first + i] = run.ends[run.endOf[i]];
@@ -160,6 +163,16 @@ void Issuer::begin(Activation &a, uint32_t i) {
   Control &control = *controls_[a.list][i];
   const Event begun =
       submit(a, c.stream, {.tag = tagOf(CommandTag::Role::Begin, a, i)}, {p.waits.data() + c.firstWait, c.numWaits});
+  if (control.choice) {
+    for (Run &run : control.choiceRuns)
+      moveAddresses(run);
+    Event end;
+    if (control.choice->submit({&begun, 1}, CommandTag{CommandTag::Role::Whole, 0, 0, call_.number}.pack(), end)) {
+      a.ends[i] =
+          submit(a, c.stream, {.waits = {&end, 1}, .tag = tagOf(CommandTag::Role::End, a, i), .isFree = true}, {});
+      return;
+    }
+  }
   control.awaited = {begun};
   control.hasBegun = control.isOver = false;
   control.iteration = 0;

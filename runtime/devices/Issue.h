@@ -104,6 +104,9 @@ private:
     Semaphore done;
     uint64_t doneValue = 0; ///< that its end signals
     bool hasBegun = false, isOver = false;
+    /// Where the device can decide: with the operands of what the bodies' loops unroll to.
+    std::unique_ptr<ChoiceGroup> choice;
+    std::array<Run, 2> choiceRuns;
     int64_t iteration = 0;
     std::vector<Event> awaited; ///< before it goes on
   };
@@ -115,6 +118,11 @@ private:
   void record(Activation &a);
   void record(Activation &a, Run &run);
   class Recorder;
+  void recordChoice(const Activation &a, uint32_t command);
+  static void moveAddresses(Run &run) {
+    for (size_t i = 0; i < run.moved.size(); ++i)
+      run.addresses[i] = static_cast<std::byte *>(*run.moved[i].first) + run.moved[i].offset;
+  }
   bool isRecorded(const Activation &a, const Command &c) const;
   void submit(Activation &a, Run &run);
   void issue(Activation &a, std::span<const Event> begin);

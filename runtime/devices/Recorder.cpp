@@ -55,8 +55,11 @@ void Issuer::record(Activation &a) {
     const Command &c = p.commands[i];
     for (uint32_t k = 0; k < numBodies(c.kind); ++k)
       record(*activations_[bodyNumber(c, k)]);
-    if (!isRecorded(a, c))
+    if (!isRecorded(a, c)) {
+      if (c.kind != CommandKind::Loop)
+        recordChoice(a, i);
       continue;
+    }
     if (a.runs.empty() || a.runs.back().first + a.runs.back().count != i)
       a.runs.push_back({.first = i, .count = 0, .group = nullptr, .outside = {}});
     ++a.runs.back().count;
@@ -72,7 +75,7 @@ bool Issuer::isRecorded(const Activation &a, const Command &c) const {
 /// Makes the group of a run, with the iterations of its loops one behind the other.
 class Issuer::Recorder {
 public:
-  Recorder(Issuer &issuer, Activation &a, Run &run)
+  Recorder(Issuer &issuer, const Activation &a, Run &run)
       : issuer_(issuer), list_(a), run_(run), numStreams_(static_cast<uint32_t>(a.streams.size())) {
     for (const auto &stream : a.streams)
       streams_.push_back(stream.get());
@@ -91,19 +94,23 @@ public:
         made_[number].events.push_back(c.stream);
       isUsed[c.stream] = true;
     }
-    std::vector<GroupCommand> commands;
-    run_.addresses.resize(run_.moved.size());
-    for (Made &made : made_) {
-      made.command.command.regions = made.regions;
-      made.command.after = made.after;
-      made.command.events = made.events;
-      if (made.isMoved)
-        made.command.addresses = std::span<void *const>(run_.addresses).subspan(made.firstMoved, made.regions.size());
-      commands.push_back(made.command);
-    }
+    const std::span<const GroupCommand> commands = finish();
     run_.ends.resize(commands.size());
     run_.group = issuer_.machine_.record(streams_, commands);
   }
+
+  /// All commands of a body, which wait for nothing outside; `offset` is added to the numbers of streams. They are
+  /// valid as long as this.
+  std::span<const GroupCommand> body(uint32_t offset) {
+    run_ = {};
+    run_.count = static_cast<uint32_t>(issuer_.listOf(list_.list).commands.size());
+    for (uint32_t i = 0; i < run_.count; ++i)
+      run_.endOf.push_back(add(list_, i, nullptr));
+    for (Made &made : made_)
+      made.command.stream += offset;
+    return finish();
+  }
+  std::span<Stream *const> streams() const { return streams_; }
 
 private:
   struct Made {
@@ -113,6 +120,18 @@ private:
     bool isMoved = false;
     size_t firstMoved = 0;
   };
+  std::span<const GroupCommand> finish() {
+    run_.addresses.resize(run_.moved.size());
+    for (Made &made : made_) {
+      made.command.command.regions = made.regions;
+      made.command.after = made.after;
+      made.command.events = made.events;
+      if (made.isMoved)
+        made.command.addresses = std::span<void *const>(run_.addresses).subspan(made.firstMoved, made.regions.size());
+      commands_.push_back(made.command);
+    }
+    return commands_;
+  }
   struct Iteration {
     uint32_t body; ///< list
     int64_t number;
@@ -238,14 +257,44 @@ private:
   }
 
   Issuer &issuer_;
-  Activation &list_;
+  const Activation &list_;
   Run &run_;
   const uint32_t numStreams_;
   std::vector<Stream *> streams_;
   std::vector<Made> made_;
+  std::vector<GroupCommand> commands_;
   std::vector<Iteration> iterations_; ///< that the next command belongs to, the outermost first
   std::shared_ptr<CollectiveRun> collective_;
 };
+
+/// Where devices of one kind and number execute all that the bodies do.
+void Issuer::recordChoice(const Activation &a, uint32_t i) {
+  const Schedule &s = *call_.numbers;
+  const Command &c = listOf(a.list).commands[i];
+  Control &control = *controls_[a.list][i];
+  control.choice.reset();
+  const DeviceRef device = s.streams[c.stream].device;
+  if (device.kind != DeviceKind::Gpu)
+    return;
+  for (uint32_t k = 0; k < 2; ++k) {
+    const CommandList &body = listOf(bodyNumber(c, k));
+    for (const Command &inner : body.commands)
+      if (s.streams[inner.stream].device != device || inner.kind == CommandKind::HostCall ||
+          inner.kind == CommandKind::Collective || (hasBodies(inner.kind) && !unrolled(s, body, inner)))
+        return;
+  }
+  Recorder first(*this, *activations_[bodyNumber(c)], control.choiceRuns[0]);
+  Recorder second(*this, *activations_[bodyNumber(c, 1)], control.choiceRuns[1]);
+  const std::span<const GroupCommand> firstCommands = first.body(0);
+  std::vector<Stream *> streams(first.streams().begin(), first.streams().end());
+  const std::span<const GroupCommand> secondCommands = second.body(static_cast<uint32_t>(streams.size()));
+  streams.insert(streams.end(), second.streams().begin(), second.streams().end());
+  control.choice = machine_.record(streams, GroupChoice{.repeats = c.kind == CommandKind::While,
+                                                        .first = firstCommands,
+                                                        .second = secondCommands,
+                                                        .flag = regionOf(a, c, 0),
+                                                        .flagAddress = operands_[a.root].of(a.list, c).data()});
+}
 
 void Issuer::record(Activation &a, Run &run) { Recorder(*this, a, run).record(); }
 

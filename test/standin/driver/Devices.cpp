@@ -199,6 +199,22 @@ Result cuCtxEnablePeerAccess(Context *peer, unsigned) {
 }
 
 //--- Modules ----------------------------------------------------------------------------------------------------------
+/// The function of the driver's that sets a condition, where the text declares it: here a handle is an address.
+std::string withBuiltins(std::string text) {
+  const std::string name = "cudaGraphSetConditional", declared = ".extern .func " + name;
+  const size_t begin = text.find(declared), end = begin == std::string::npos ? begin : text.find(';', begin);
+  if (end == std::string::npos)
+    return text;
+  return text.replace(begin, end + 1 - begin, ".func " + name + R"((.param .b64 handle, .param .b32 value) {
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [handle];
+  ld.param.u32 %r1, [value];
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+)");
+}
 Result cuModuleLoadDataEx(LoadedModule **module, const void *image, unsigned count, int *options, void **values) {
   return call("cuModuleLoadDataEx", Needs::Context, [&](World &world) -> Result {
     constexpr int kErrorLog = 5, kErrorLogBytes = 6; // CUjit_option
@@ -219,7 +235,7 @@ Result cuModuleLoadDataEx(LoadedModule **module, const void *image, unsigned cou
       return refuse("the stand-in driver takes PTX alone", kNoBinaryForGpu);
     auto loaded = std::make_unique<LoadedModule>();
     try {
-      loaded->code = ptx::Module::parse(text);
+      loaded->code = ptx::Module::parse(withBuiltins(text));
     } catch (const ptx::ParseError &problem) {
       return refuse(std::string("ptxas error: ") + problem.what(), kInvalidPtx);
     }

@@ -142,10 +142,114 @@ Result cuGraphGetEdges(Graph *graph, Node **from, Node **to, size_t *count) {
     return kSuccess;
   });
 }
+void eraseGraph(World &world, Graph *graph) {
+  for (Graph *body : graph->bodies)
+    eraseGraph(world, body);
+  for (uint64_t word : graph->conditions)
+    if (Allocation *a = world.heap.find(word))
+      world.heap.free(a, world.findUse(*a, "cuGraphDestroy"));
+  world.graphs.erase(graph);
+}
 Result cuGraphDestroy(Graph *graph) {
-  return call("cuGraphDestroy", Needs::Init, [&](World &world) { return world.graphs.erase(graph) ? kSuccess : kInvalidValue; });
+  return call("cuGraphDestroy", Needs::Init, [&](World &world) -> Result {
+    Graph *known = at(world.graphs, graph);
+    if (!known || known->isBody)
+      return kInvalidValue;
+    eraseGraph(world, known);
+    return kSuccess;
+  });
 }
 
+/// A handle is the address of a word of the card, which the stand-in's cudaGraphSetConditional writes to (Devices.cpp).
+Result cuGraphConditionalHandleCreate(uint64_t *handle, Graph *graph, Context *context, unsigned value, unsigned flags) {
+  return call("cuGraphConditionalHandleCreate", Needs::Init, [&](World &world) -> Result {
+    Graph *known = at(world.graphs, graph);
+    if (!known || !context)
+      return kInvalidValue;
+    if (flags != 0 || value != 0)
+      return kNotSupported; // values that every launch begins with
+    Allocation *word = world.heap.allocateOnCard(context->card, 4);
+    if (!word)
+      return kOutOfMemory;
+    word->history.add({0, word->bytes}, true, world.hostAccess("its making"), world.host);
+    known->conditions.push_back(*handle = word->begin);
+    return kSuccess;
+  });
+}
+/// CUgraphNodeParams of a conditional node.
+struct ConditionalParams {
+  int type, reserved[3];
+  uint64_t handle;
+  int kind;
+  unsigned size;
+  Graph **bodies;
+  Context *context;
+};
+Result cuGraphAddNode(Node **handle, Graph *graph, Node *const *after, size_t count, ConditionalParams *params) {
+  constexpr int kConditional = 13, kIf = 0, kWhile = 1;
+  return addNode("cuGraphAddNode", handle, graph, after, count, [&](World &world, Node &node) -> Result {
+    if (params->type != kConditional || params->size != 1 || (params->kind != kIf && params->kind != kWhile))
+      return kNotSupported;
+    Graph &owner = *at(world.graphs, graph);
+    if (!params->context || std::ranges::find(owner.conditions, params->handle) == owner.conditions.end())
+      return kInvalidValue;
+    node.kind = Node::Kind::Conditional;
+    node.context = params->context;
+    node.condition = params->handle;
+    node.repeats = params->kind == kWhile;
+    auto body = std::make_unique<Graph>();
+    body->isBody = true;
+    node.body = body.get();
+    owner.bodies.push_back(body.get());
+    world.graphs[body.get()] = std::move(body);
+    params->bodies = &owner.bodies.back(); // valid until the next one is added: shorter than a driver's
+    return kSuccess;
+  });
+}
+
+/// Copies of the nodes, in one of the orders that their edges allow.
+Result instantiate(World &world, const Graph &graph, GraphExec &made) {
+  std::vector<const Node *> rest;
+  for (const auto &node : graph.nodes)
+    rest.push_back(node.get());
+  std::unordered_map<const Node *, uint32_t> chainEnds; // nodes that a chain may go on from
+  while (!rest.empty()) {
+    // Any of those whose edges come from nodes that are there.
+    std::vector<size_t> able;
+    for (size_t i = 0; i < rest.size(); ++i)
+      if (std::ranges::all_of(rest[i]->after, [&](const Node *before) { return made.copies.contains(before); }))
+        able.push_back(i);
+    if (able.empty())
+      return kInvalidValue; // a cycle
+    const size_t chosen = able[world.seed ? world.next(able.size()) : 0];
+    const Node *original = rest[chosen];
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(chosen));
+    auto node = std::make_unique<Node>(*original);
+    if (world.plant == "lost-edge" && !node->after.empty())
+      node->after.erase(node->after.begin());
+    uint32_t timeline = 0;
+    for (Node *&before : node->after) {
+      before = made.copies.at(before);
+      if (auto end = chainEnds.find(before); !timeline && end != chainEnds.end()) {
+        timeline = end->second;
+        chainEnds.erase(end);
+      }
+    }
+    if (!timeline)
+      made.own.push_back(timeline = world.newTimeline());
+    chainEnds[node.get()] = timeline;
+    made.timelines.push_back(timeline);
+    if (node->kind == Node::Kind::Conditional) {
+      node->bodyExec = std::make_shared<GraphExec>();
+      if (const Result result = instantiate(world, *node->body, *node->bodyExec); result != kSuccess)
+        return result;
+      made.own.insert(made.own.end(), node->bodyExec->own.begin(), node->bodyExec->own.end());
+    }
+    made.copies[original] = node.get();
+    made.nodes.push_back(std::move(node));
+  }
+  return kSuccess;
+}
 Result cuGraphInstantiateWithFlags(GraphExec **exec, Graph *graph, unsigned long long flags) {
   return call("cuGraphInstantiateWithFlags", Needs::Init, [&](World &world) -> Result {
     const Graph *known = at(world.graphs, graph);
@@ -154,39 +258,8 @@ Result cuGraphInstantiateWithFlags(GraphExec **exec, Graph *graph, unsigned long
     if (flags != 0)
       return kNotSupported;
     auto made = std::make_unique<GraphExec>();
-    std::vector<const Node *> rest;
-    for (const auto &node : known->nodes)
-      rest.push_back(node.get());
-    std::unordered_map<const Node *, uint32_t> chainEnds; // nodes that a chain may go on from
-    while (!rest.empty()) {
-      // Any of those whose edges come from nodes that are there.
-      std::vector<size_t> able;
-      for (size_t i = 0; i < rest.size(); ++i)
-        if (std::ranges::all_of(rest[i]->after, [&](const Node *before) { return made->copies.contains(before); }))
-          able.push_back(i);
-      if (able.empty())
-        return kInvalidValue; // a cycle
-      const size_t chosen = able[world.seed ? world.next(able.size()) : 0];
-      const Node *original = rest[chosen];
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(chosen));
-      auto node = std::make_unique<Node>(*original);
-      if (world.plant == "lost-edge" && !node->after.empty())
-        node->after.erase(node->after.begin());
-      uint32_t timeline = 0;
-      for (Node *&before : node->after) {
-        before = made->copies.at(before);
-        if (auto end = chainEnds.find(before); !timeline && end != chainEnds.end()) {
-          timeline = end->second;
-          chainEnds.erase(end);
-        }
-      }
-      if (!timeline)
-        made->own.push_back(timeline = world.newTimeline());
-      chainEnds[node.get()] = timeline;
-      made->timelines.push_back(timeline);
-      made->copies[original] = node.get();
-      made->nodes.push_back(std::move(node));
-    }
+    if (const Result result = instantiate(world, *known, *made); result != kSuccess)
+      return result;
     *exec = made.get();
     world.execs[made.get()] = std::move(made);
     return kSuccess;
@@ -259,7 +332,7 @@ Result cuGraphExecMemsetNodeSetParams(GraphExec *exec, Node *node, const FillNod
 const Entry kEntries[] = {ENTRY(cuGraphCreate), ENTRY(cuGraphAddKernelNode), ENTRY(cuGraphAddMemcpyNode), ENTRY(cuGraphAddMemsetNode), ENTRY(cuGraphAddEmptyNode),
                           ENTRY(cuGraphGetNodes), ENTRY(cuGraphGetEdges), ENTRY(cuGraphDestroy), ENTRY(cuGraphInstantiateWithFlags), ENTRY(cuGraphExecDestroy),
                           ENTRY(cuGraphLaunch), ENTRY(cuGraphExecKernelNodeSetParams), ENTRY(cuGraphExecMemcpyNodeSetParams),
-                          ENTRY(cuGraphExecMemsetNodeSetParams)};
+                          ENTRY(cuGraphExecMemsetNodeSetParams), ENTRY(cuGraphConditionalHandleCreate), ENTRY(cuGraphAddNode)};
 
 } // namespace
 

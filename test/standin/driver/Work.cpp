@@ -145,11 +145,52 @@ Result World::runFill(Operation &operation, const FillWork &fill) {
   return kSuccess;
 }
 
+Result World::runConditional(Operation &self, const Node &node) {
+  Allocation *word = heap.find(node.condition);
+  if (!word)
+    return kIllegalAddress;
+  constexpr int kMost = 1 << 20;
+  const GraphExec &body = *node.bodyExec;
+  for (int times = 0; times < kMost; ++times) {
+    touch(self, *word, {0, 4}, false);
+    uint32_t value = 0;
+    std::memcpy(&value, word->host, 4);
+    if (value == 0)
+      return kSuccess;
+    Clock ends;
+    std::map<const Node *, Clock> clocks;
+    for (size_t i = 0; i < body.nodes.size(); ++i) {
+      const Node &inner = *body.nodes[i];
+      Operation operation;
+      operation.context = self.context;
+      operation.number = self.number;
+      operation.self = {body.timelines[i], ++ticks_[body.timelines[i]],
+                        std::make_shared<std::string>(nameOf(inner) + ", node " + std::to_string(i) + " of a conditional node's body")};
+      operation.clock.join(self.clock);
+      for (const Node *before : inner.after)
+        operation.clock.join(clocks.at(before));
+      operation.clock.set(operation.self.timeline, operation.self.tick);
+      trace("runs", operation);
+      if (const auto work = workOf(inner))
+        if (const Result result = work(operation); result != kSuccess)
+          return result;
+      clocks[&inner] = operation.clock;
+      ends.join(operation.clock);
+    }
+    self.clock.join(ends);
+    if (!node.repeats)
+      return kSuccess;
+  }
+  std::fprintf(stderr, "stand-in driver: %s is repeated without end\n", self.self.what->c_str());
+  return kLaunchTimeout;
+}
+
 std::function<Result(Operation &)> World::workOf(const Node &node) {
   switch (node.kind) {
   case Node::Kind::Kernel: return [this, launch = node.kernel](Operation &o) { return runKernel(o, launch); };
   case Node::Kind::Copy: return [this, copy = node.copy](Operation &o) { return runCopy(o, copy); };
   case Node::Kind::Fill: return [this, fill = node.fill](Operation &o) { return runFill(o, fill); };
+  case Node::Kind::Conditional: return [this, node](Operation &o) { return runConditional(o, node); };
   case Node::Kind::Empty: break;
   }
   return nullptr;
@@ -167,6 +208,12 @@ std::vector<uint64_t> World::mentionsOf(const Node &node) {
     mentions = {node.copy.to, node.copy.staged ? 0 : node.copy.from};
   else if (node.kind == Node::Kind::Fill)
     mentions = {node.fill.to};
+  else if (node.kind == Node::Kind::Conditional) {
+    mentions = {node.condition};
+    for (const auto &inner : node.bodyExec->nodes)
+      for (uint64_t address : mentionsOf(*inner))
+        mentions.push_back(address);
+  }
   return mentions;
 }
 
@@ -175,6 +222,7 @@ std::string World::nameOf(const Node &node) {
   case Node::Kind::Kernel: return "kernel '" + node.kernel.kernel->name + "'";
   case Node::Kind::Copy: return "a copy of " + std::to_string(node.copy.bytes) + " bytes from " + hex(node.copy.from) + " to " + hex(node.copy.to);
   case Node::Kind::Fill: return "a fill at " + hex(node.fill.to);
+  case Node::Kind::Conditional: return node.repeats ? "a node that repeats its body" : "a node that may run its body";
   case Node::Kind::Empty: break;
   }
   return "an empty node";

@@ -183,6 +183,7 @@ void World::launchGraph(GraphExec &exec, Stream &stream) {
     operation->self.timeline = exec.timelines[i];
     operation->self.what = std::make_shared<std::string>(nameOf(node) + ", node " + std::to_string(i) + " of a graph");
     operation->work = workOf(node);
+    operation->isGated = node.kind == Node::Kind::Conditional; // what its body is behind, is known when it has run
     operation->mentions = mentionsOf(node);
     operation->module = node.kind == Node::Kind::Kernel ? node.kernel.module : nullptr;
     orderBehind(*operation, begin);

@@ -126,16 +126,24 @@ struct FillWork {
 };
 
 struct Node;
+struct GraphExec;
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<Graph *> bodies;       ///< of its conditional nodes
+  std::vector<uint64_t> conditions; ///< handles that were made for it: addresses of words of the card
+  bool isBody = false;
 };
 struct Node {
-  enum class Kind : uint8_t { Kernel, Copy, Fill, Empty } kind = Kind::Empty;
+  enum class Kind : uint8_t { Kernel, Copy, Fill, Empty, Conditional } kind = Kind::Empty;
   Context *context = nullptr;
   std::vector<Node *> after;
   KernelLaunch kernel;
   CopyWork copy;
   FillWork fill;
+  uint64_t condition = 0; ///< a handle
+  bool repeats = false;
+  Graph *body = nullptr;               ///< of a graph's node
+  std::shared_ptr<GraphExec> bodyExec; ///< of an instantiated graph's
 };
 struct GraphExec {
   std::vector<std::unique_ptr<Node>> nodes; ///< in an order that `after` allows
@@ -213,6 +221,8 @@ public:
   Result runKernel(Operation &operation, const KernelLaunch &launch);
   Result runCopy(Operation &operation, const CopyWork &copy);
   Result runFill(Operation &operation, const FillWork &fill);
+  /// The body's nodes one behind the other, in the order in which they were instantiated; each is behind what its edges say, and all behind the time before.
+  Result runConditional(Operation &operation, const Node &node);
   std::function<Result(Operation &)> workOf(const Node &node);
   void touch(Operation &operation, Allocation &allocation, Bytes bytes, bool isWrite);
   /// Before memory goes: whether something may still use it, which is a finding.

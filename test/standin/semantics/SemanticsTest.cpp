@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace tressel::runtime::cuda {
@@ -292,6 +293,64 @@ TEST_F(CudaGraphSemantics, ALaunchIsBehindItsStreamAndBeforeWhatFollows) {
   ok(d->cuMemcpyAsync(host(pinned), at(1), 4, a));
   ok(d->cuStreamSynchronize(a));
   EXPECT_EQ(pinned[0], 42u);
+}
+
+/// `test`: the condition is *count. `down`: adds *count to *sum, takes one off it, and the condition is what is left.
+const char *const kConditionalPtx = R"(
+.version 7.0
+.target sm_80
+.address_size 64
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+.visible .entry test(.param .u64 handle, .param .u64 count) {
+  .reg .u32 %r<2>; .reg .u64 %rd<3>; .param .b64 to; .param .b32 value;
+  ld.param.u64 %rd1, [handle]; ld.param.u64 %rd2, [count]; cvta.to.global.u64 %rd2, %rd2; ld.global.u32 %r1, [%rd2];
+  st.param.b64 [to], %rd1; st.param.b32 [value], %r1; call.uni cudaGraphSetConditional, (to, value); ret;
+}
+.visible .entry down(.param .u64 handle, .param .u64 count, .param .u64 sum) {
+  .reg .u32 %r<4>; .reg .u64 %rd<4>; .param .b64 to; .param .b32 value;
+  ld.param.u64 %rd1, [handle]; ld.param.u64 %rd2, [count]; ld.param.u64 %rd3, [sum]; cvta.to.global.u64 %rd2, %rd2; cvta.to.global.u64 %rd3, %rd3;
+  ld.global.u32 %r1, [%rd2]; ld.global.u32 %r2, [%rd3]; add.u32 %r2, %r2, %r1; st.global.u32 [%rd3], %r2; sub.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1;
+  st.param.b64 [to], %rd1; st.param.b32 [value], %r1; call.uni cudaGraphSetConditional, (to, value); ret;
+}
+)";
+
+TEST_F(CudaGraphSemantics, AConditionalNodeRunsItsBodyAsLongAsTheConditionSays) {
+  if (!d->cuGraphAddNode || !d->cuGraphConditionalHandleCreate)
+    GTEST_SKIP() << "the driver has no conditional nodes";
+  Module conditional = nullptr;
+  ok(d->cuModuleLoadDataEx(&conditional, kConditionalPtx, 0, nullptr, nullptr)); // the driver has the function that it declares
+  for (int repeats : {1, 0}) {
+    ok(d->cuGraphCreate(&graph, 0));
+    ConditionalHandle handle = 0;
+    ok(d->cuGraphConditionalHandleCreate(&handle, graph, card->context, 0, 0));
+    Address count = at(0), sum = at(1);
+    void *values[] = {&handle, &count, &sum};
+    KernelNodeParams kernel{.params = values};
+    GraphNode test = nullptr, down = nullptr, node = nullptr;
+    ok(d->cuModuleGetFunction(&kernel.function, conditional, "test"));
+    ok(d->cuGraphAddKernelNode(&test, graph, nullptr, 0, &kernel));
+    NodeParams choice;
+    choice.handle = handle, choice.kind = repeats, choice.context = card->context;
+    ok(d->cuGraphAddNode(&node, graph, &test, 1, &choice));
+    ASSERT_TRUE(choice.bodies && choice.bodies[0]);
+    ok(d->cuModuleGetFunction(&kernel.function, conditional, "down"));
+    ok(d->cuGraphAddKernelNode(&down, choice.bodies[0], nullptr, 0, &kernel));
+    CopyNodeParams copy;
+    copy.from.address = at(1), copy.to.address = host(pinned), copy.width = 4;
+    GraphNode out = nullptr;
+    ok(d->cuGraphAddMemcpyNode(&out, graph, &node, 1, &copy, card->context));
+    ok(d->cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (unsigned begin : {4u, 0u, 2u}) {
+      ok(launch("set", a, at(0), begin));
+      ok(launch("set", a, at(1), 100));
+      ok(d->cuGraphLaunch(exec, a));
+      ok(d->cuStreamSynchronize(a));
+      EXPECT_EQ(pinned[0], 100 + (repeats ? begin * (begin + 1) / 2 : begin)) << begin;
+    }
+    ok(d->cuGraphExecDestroy(std::exchange(exec, nullptr)));
+    ok(d->cuGraphDestroy(std::exchange(graph, nullptr)));
+  }
+  ok(d->cuModuleUnload(conditional));
 }
 
 //--- Errors -----------------------------------------------------------------------------------------------------------

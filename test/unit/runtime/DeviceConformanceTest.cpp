@@ -47,13 +47,16 @@ std::shared_ptr<Machine> nullMachine() {
 std::shared_ptr<Machine> deferredMachine() { return std::make_shared<test::DeferredMachine>(); }
 
 /// The cards of this computer; null where there is none.
-std::shared_ptr<Machine> cudaMachine() {
+std::shared_ptr<Machine> openCuda(bool stamps) {
   try {
-    return openMachine("cuda", {.stamps = true});
+    return openMachine("cuda", {.stamps = stamps});
   } catch (const Error &) {
     return nullptr;
   }
 }
+std::shared_ptr<Machine> cudaMachine() { return openCuda(true); }
+/// Which keeps no times of commands, and runs recorded ones as graphs.
+std::shared_ptr<Machine> cudaGraphsMachine() { return openCuda(false); }
 
 constexpr int64_t kSoon = 10'000'000'000; // ns: far more than anything here takes
 
@@ -413,6 +416,8 @@ TEST_P(DeviceConformance, WhatIsAbortedDoesNotRun) {
 }
 
 TEST_P(DeviceConformance, StampsAreInOrder) {
+  if (std::string_view(GetParam().name) == "cuda_graphs")
+    GTEST_SKIP() << "it was opened without them";
   const auto s = stream();
   void *a = memory(device, 64, memoryKind());
   const Region to[] = {region(a, 64, home(), Access::Write)};
@@ -692,6 +697,52 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   EXPECT_EQ(doubled, in);
 }
 
+/// Sides of several commands, and one of none.
+TEST_P(DeviceConformance, BranchesTakeTheSideThatTheFlagSays) {
+  if (!computes())
+    GTEST_SKIP() << GetParam().name << " computes no flags";
+  const int64_t n = 4;
+  const TensorType t = ScheduleBuilder::floats(n), flagType{DType::boolean, Shape{1}};
+  const DeviceRef d = GetParam().device;
+  test::DeviceBuilder b(d == kCpu ? 0 : 1);
+  const uint16_t s = b.compute(d), other = d == kCpu ? s : b.copyOut(d);
+  const uint32_t x = b.input("x", t), limit = b.input("limit", t), y = b.output("y", t), z = b.output("z", t);
+  const uint32_t a = b.on(d, t), c = b.on(d, t), e = b.on(d, t), bound = b.on(d, t), flag = b.on(d, flagType);
+  b.copy(x, a, {}, s);
+  b.copy(limit, bound, {}, s);
+  b.copy(x, e, {}, s);
+  b.launch(b.function("less", 1, 2), {a, bound}, {flag}, {}, s);
+  const uint32_t twice = b.twice(n), both = b.bodies(2), one = b.bodies(2);
+  b.into(both);
+  const uint32_t doubled = b.launch(twice, {a}, {c}, {}, s);
+  b.copy(c, e, {doubled}, other);
+  b.launch(twice, {c}, {a}, {}, s);
+  b.into(both + 1);
+  b.copy(bound, a, {}, s);
+  b.into(one);
+  b.launch(twice, {e}, {c}, {}, s);
+  b.copy(c, e, {}, s);
+  b.into(one + 1);
+  b.intoStep();
+  b.branch(flag, both, {}, s);
+  b.branch(flag, one, {}, s);
+  b.copy(a, y, {}, s);
+  b.copy(e, z, {}, s);
+  Executor executor(executable(b), machine);
+  std::vector<float> in{1, 2, 3, 4}, most(n), first(n), second(n);
+  const void *inputs[] = {in.data(), most.data()};
+  void *outputs[] = {first.data(), second.data()};
+  for (int call = 0; call < 6; ++call) {
+    const bool isLess = call % 3 != 1;
+    most = {isLess ? 50.0f : 0.0f, 7, 8, 9};
+    executor.run(inputs, outputs);
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+      EXPECT_EQ(first[i], isLess ? 4 * in[i] : most[i]) << call;
+      EXPECT_EQ(second[i], isLess ? 4 * in[i] : in[i]) << call;
+    }
+  }
+}
+
 /// Iterations one behind the other, over two streams, in a loop in a loop, with what moves and what stays; and none at
 /// all.
 TEST_P(DeviceConformance, LoopsRunInLoops) {
@@ -736,13 +787,13 @@ TEST_P(DeviceConformance, LoopsRunInLoops) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, DeviceConformance,
-    ::testing::Values(Implementation{"cpu", kCpu, cpuMachine}, Implementation{"part", kGpu0, partsMachine},
-                      Implementation{"part_host", kCpu, partsMachine}, Implementation{"sim_gpu", kGpu0, simMachine},
-                      Implementation{"sim_host", kCpu, simMachine}, Implementation{"sim_timing", kGpu0, timingMachine},
-                      Implementation{"cuda", kGpu0, cudaMachine}, Implementation{"cuda_host", kCpu, cudaMachine},
-                      Implementation{"deferred", kGpu0, deferredMachine},
-                      Implementation{"deferred_host", kCpu, deferredMachine},
-                      Implementation{"null", kGpu0, nullMachine}),
+    ::testing::Values(
+        Implementation{"cpu", kCpu, cpuMachine}, Implementation{"part", kGpu0, partsMachine},
+        Implementation{"part_host", kCpu, partsMachine}, Implementation{"sim_gpu", kGpu0, simMachine},
+        Implementation{"sim_host", kCpu, simMachine}, Implementation{"sim_timing", kGpu0, timingMachine},
+        Implementation{"cuda", kGpu0, cudaMachine}, Implementation{"cuda_graphs", kGpu0, cudaGraphsMachine},
+        Implementation{"cuda_host", kCpu, cudaMachine}, Implementation{"deferred", kGpu0, deferredMachine},
+        Implementation{"deferred_host", kCpu, deferredMachine}, Implementation{"null", kGpu0, nullMachine}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -200,6 +200,24 @@ public:
   virtual void submit(std::span<const std::span<const Event>> events, uint64_t tag, std::span<Event> ends) = 0;
 };
 
+/// A branch, or a `while`, whose bodies devices execute.
+struct GroupChoice {
+  /// A while: `first`, then as often as the flag is set `second` and `first`. Else a branch: `first` if the flag is
+  /// set, else `second`.
+  bool repeats = false;
+  std::span<const GroupCommand> first, second; ///< that wait for nothing outside
+  Region flag;                                 ///< a byte; the address does not count,
+  void *const *flagAddress = nullptr;          ///< but where this points, read at each submission
+};
+/// One that is recorded, for the device to decide. Its streams must outlive it.
+class ChoiceGroup {
+public:
+  virtual ~ChoiceGroup() = default;
+  /// The whole of it, behind all of `events`; `end` is when it has ended. `tag` is added to the tags of commands that
+  /// fail. False: nothing was submitted, and the host has to decide this time.
+  virtual bool submit(std::span<const Event> events, uint64_t tag, Event &end) = 0;
+};
+
 struct DeviceCaps {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
@@ -285,6 +303,8 @@ public:
 
   /// A group for these streams of the machine, null where it uses none. Throws Error for commands that mean nothing.
   virtual std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams, std::span<const GroupCommand> commands);
+  /// Null where it cannot be recorded: the host decides.
+  virtual std::unique_ptr<ChoiceGroup> record(std::span<Stream *const>, const GroupChoice &) { return nullptr; }
   /// Whether loops are recorded with the commands around them where they can be (DeviceGraphs.h), one iteration behind
   /// the other; else the host begins each iteration when the one before has ended.
   virtual bool unrollsLoops() const { return false; }
