@@ -5,7 +5,7 @@
 
 // CHECK: sched.loop 8 times moving {{.*}} on %gpu0 {{.*}}sched.graph = 0
 // CHECK-NEXT: sched.launch @{{.*}} on %gpu0
-// CHECK: sched.loop 8 times {{.*}} on %cpu
+// CHECK: sched.loop 8 times on %cpu
 // EXPLAIN: graph 0: 8 kernels, 13 copies
 // EXPLAIN: scan ({{.*}}): gpu0
 // EXPLAIN: scan ({{.*}}): cpu: it has effects, or no accelerator has kernels for all of its bodies

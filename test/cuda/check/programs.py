@@ -1,6 +1,6 @@
 """The programs that are measured on a card: each as text for `tressel compile`, and as what another framework computes.
 
-programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER; products also with NVIDIA's libraries allowed, as NAME.library.
+programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER; products also with NVIDIA's libraries allowed, as NAME.library, and those of bf16 by instructions of that architecture alone, as NAME.warpgroup.
 programs.py FOLDER --steps build/bin/tressel-bench: steps of training instead, without their weights, and FOLDER/losses.jsonl, the losses of ten steps on this processor.
 programs.py FOLDER --describe COMMIT: FOLDER/pack.json, what check.py runs.
 --small: few of them, of few elements, for a test on the stand-in driver.
@@ -152,8 +152,8 @@ def main():
     if args.steps:
         return export_steps(folder, args.steps, args.arch, STEPS[:1] if args.small else STEPS)
     for name, text in SMALL.items() if args.small else ((name, program["text"]) for name, program in PROGRAMS.items()):
-        for end, flags in (("", []), (".library", ["--allow-library"])):
-            if end and not has_library(name):
+        for end, flags in (("", []), (".library", ["--allow-library"]), (".warpgroup", ["--gpu", f"{args.arch}a"])):
+            if (end == ".library" and not has_library(name)) or (end == ".warpgroup" and not name.startswith("matmul.bf16.")):
                 continue
             source = folder / f"{name}{end}.mlir"
             source.write_text(text)

@@ -190,14 +190,14 @@ class Folder:
     def is_by(self, library, program):
         return not self.library_note() and any(kernel.get("library") == library for kernel in self.programs.get(program, {}).get("kernels", []))
 
-    def product(self, name, program):
+    def product(self, name, program, end="", how="generated kernels"):
         """Generated kernels, and what the compiler takes where libraries are allowed, beside cuBLASLt."""
-        seconds, spread = self.kernels(program)
+        seconds, spread = self.kernels(program + end)
         library, _ = self.kernels(program + ".library")
         if not seconds:
-            return self.absent(name, "programs", [program])
+            return self.absent(name, "programs", [program + end])
         peers = {"cublaslt": library if self.is_by("cublaslt", program + ".library") else None, "pytorch eager": 1e-6 * self.peers.get(program, {}).get("eager_us", 0)}
-        return self.row(name, "s", "lower", seconds, f"{program}: generated kernels, by the card's clock" + ("" if peers["cublaslt"] else f"; no cuBLASLt: {self.library_note() or 'the compiler did not choose it'}"),
+        return self.row(name, "s", "lower", seconds, f"{program}: {how}, by the card's clock" + ("" if peers["cublaslt"] else f"; no cuBLASLt: {self.library_note() or 'the compiler did not choose it'}"),
                         spread, peers, 1.0, needs=["cublaslt"])
 
     def library(self, name, programs):
@@ -276,6 +276,7 @@ class Folder:
         yield self.against_torch("gpu.attention", [f"attention.{t}.{tokens}" for t in ("bf16", "f32") for tokens in (512, 2048)], 1.0)
         for t in ("f32", "bf16"):
             yield self.product(f"gpu.gemm.{t}", f"matmul.{t}.4096x4096x4096")
+        yield self.product("gpu.gemm.bf16.warpgroup", "matmul.bf16.4096x4096x4096", ".warpgroup", "wgmma and TMA, or tcgen05")
         yield self.library("gpu.gemm.library", [program.removesuffix(".library") for program in self.programs if program.endswith(".library")])
         yield self.graph()
         yield from self.devices(two)

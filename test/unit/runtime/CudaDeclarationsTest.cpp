@@ -53,6 +53,16 @@ static_assert(offsetof(CopyNodeParams, to) + offsetof(CopyNodeEnd, height) == of
 static_assert(sizeof(KernelNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) && sizeof(FillNodeParams) == sizeof(CUDA_MEMSET_NODE_PARAMS_v1) &&
               sizeof(CopyNodeParams) == sizeof(CUDA_MEMCPY3D_v2));
 
+#if CUDA_VERSION >= 12030
+static_assert(agree(decltype(Driver::cuGraphAddNode)(nullptr), PFN_cuGraphAddNode_v12020(nullptr)));
+static_assert(agree(decltype(Driver::cuGraphConditionalHandleCreate)(nullptr), PFN_cuGraphConditionalHandleCreate_v12030(nullptr)));
+static_assert(sizeof(NodeParams) == sizeof(CUgraphNodeParams) && NodeParams().type == CU_GRAPH_NODE_TYPE_CONDITIONAL);
+static_assert(offsetof(NodeParams, handle) == offsetof(CUgraphNodeParams, conditional.handle) && offsetof(NodeParams, kind) == offsetof(CUgraphNodeParams, conditional.type) &&
+              offsetof(NodeParams, size) == offsetof(CUgraphNodeParams, conditional.size) && offsetof(NodeParams, bodies) == offsetof(CUgraphNodeParams, conditional.phGraph_out) &&
+              offsetof(NodeParams, context) == offsetof(CUgraphNodeParams, conditional.ctx));
+static_assert(CU_GRAPH_COND_TYPE_IF == 0 && CU_GRAPH_COND_TYPE_WHILE == 1);
+#endif
+
 TEST(CudaDeclarations, AreThoseOfTheDriversHeader) {
 #define TRESSEL_AGREES(name, params)                                                                                                       \
   if (!std::string_view(#name).starts_with("cuGraphGetEdges")) /* checked above */                                                                                        \

@@ -35,7 +35,7 @@ struct DeviceGraph {
 };
 
 /// The graphs of a command list in the order of their launch; none where accelerators run no kernels of their own.
-/// Bodies of branches and of loops that are not unrolled, and collectives, are the host's work.
+/// Branches, loops that are not unrolled, and collectives are no nodes: the host stands between, though a device may decide a branch or a `while` (Device.h, GroupChoice).
 std::vector<DeviceGraph> deviceGraphs(const Schedule &schedule, const CommandList &list);
 
 } // namespace tressel::runtime
