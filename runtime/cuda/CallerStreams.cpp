@@ -53,7 +53,7 @@ Event CudaDevice::endOf(void *stream) {
       follower = at->second.get();
   }
   if (!follower) {
-    auto made = std::make_unique<CudaStream>(machine_, *this, "caller");
+    auto made = std::make_unique<CudaStream>(machine_, *this, StreamKind::Compute, "caller");
     std::lock_guard lock(machine_.mutex());
     follower = followers_.try_emplace(stream, std::move(made)).first->second.get();
   }

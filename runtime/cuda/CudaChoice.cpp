@@ -81,20 +81,15 @@ GraphNode CudaGraph::addSetter(const Choice &choice, Graph graph, ConditionalHan
   return node;
 }
 
-Graph CudaGraph::addConditional(const Choice &choice, ConditionalHandle &handle, std::span<const GraphNode> after,
-                                bool inverted) {
-  const Context context = choice.device->card().context;
-  driver_.check(driver_.cuGraphConditionalHandleCreate(&handle, graph_, context, 0, 0),
-                "cuGraphConditionalHandleCreate", choice.device->caps().name);
-  const GraphNode setter = addSetter(choice, graph_, handle, after, inverted);
+Graph CudaGraph::addConditional(const Choice &choice, ConditionalHandle handle, std::span<const GraphNode> after) {
   NodeParams params;
   params.handle = handle;
   params.kind = choice.repeats;
-  params.context = context;
+  params.context = choice.device->card().context;
   GraphNode node = nullptr;
-  driver_.check(driver_.cuGraphAddNode(&node, graph_, &setter, 1, &params), "cuGraphAddNode",
+  driver_.check(driver_.cuGraphAddNode(&node, graph_, after.data(), after.size(), &params), "cuGraphAddNode",
                 choice.device->caps().name);
-  added(graph_, node, {&setter, 1});
+  added(graph_, node, after);
   if (!params.bodies || !params.bodies[0])
     throwError<RuntimeError>(choice.device->caps().name, ": the driver made a conditional node without a body");
   return params.bodies[0];
@@ -102,20 +97,27 @@ Graph CudaGraph::addConditional(const Choice &choice, ConditionalHandle &handle,
 
 void CudaGraph::addChoice(const Choice &choice, std::span<void *const> addresses) {
   choice.device->card().use(driver_);
-  for (uint32_t scope = 1; scope <= (choice.repeats ? 1u : 2u); ++scope) {
-    const bool isEmpty = std::ranges::none_of(commands_, [&](const Command &c) { return c.scope == scope; });
-    if (isEmpty && !choice.repeats) {
-      scopes_.push_back(graph_); // of nothing
-      continue;
+  const Context context = choice.device->card().context;
+  std::vector<ConditionalHandle> handles(3); // by scope
+  std::vector<GraphNode> setters;
+  auto isThere = [&](uint32_t scope) {
+    return choice.repeats ? scope == 1
+                          : std::ranges::any_of(commands_, [&](const Command &c) { return c.scope == scope; });
+  };
+  // The flag's memory may be another value's from then on: no body runs before all have looked at it.
+  for (uint32_t scope : {1u, 2u})
+    if (isThere(scope)) {
+      driver_.check(driver_.cuGraphConditionalHandleCreate(&handles[scope], graph_, context, 0, 0),
+                    "cuGraphConditionalHandleCreate", choice.device->caps().name);
+      setters.push_back(addSetter(choice, graph_, handles[scope], endsOf(0), /*inverted=*/scope == 2));
     }
-    ConditionalHandle handle = 0;
-    const Graph body = addConditional(choice, handle, endsOf(0), /*inverted=*/scope == 2);
-    scopes_.push_back(body);
+  for (uint32_t scope : {1u, 2u}) {
+    scopes_.push_back(isThere(scope) ? addConditional(choice, handles[scope], setters) : graph_); // of nothing
     addScope(scope, addresses);
     choice.device->card().use(driver_);
-    if (choice.repeats)
-      addSetter(choice, body, handle, endsOf(scope), false);
   }
+  if (choice.repeats)
+    addSetter(choice, scopes_[1], handles[1], endsOf(1), false);
 }
 
 //--- The choice -------------------------------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ bool CudaChoice::submit(std::span<const Event> events, uint64_t tag, Event &end)
     graph_->setAddresses(addresses_);
   }
   if (!stream_)
-    stream_ = std::make_unique<CudaStream>(machine_, device_, "choices");
+    stream_ = std::make_unique<CudaStream>(machine_, device_, StreamKind::Compute, "choices");
   end = last_ = stream_->submit(*graph_, events, tag);
   return true;
 }

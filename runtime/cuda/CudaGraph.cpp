@@ -367,7 +367,7 @@ bool CudaGroup::submitGraph(Part &part, std::span<const std::span<const Event>> 
     part.graph->setAddresses(addressesOf(part));
   }
   if (!stream_)
-    stream_ = std::make_unique<CudaStream>(machine_, part.streams.front()->device(), "graphs");
+    stream_ = std::make_unique<CudaStream>(machine_, part.streams.front()->device(), StreamKind::Compute, "graphs");
   waits_.clear();
   for (CudaStream *stream : part.streams)
     if (const Event before = stream->last(); before.value)

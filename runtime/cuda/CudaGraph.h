@@ -73,10 +73,9 @@ private:
   void build(std::span<void *const> addresses, const Choice *choice);
   void addChoice(const Choice &choice, std::span<void *const> addresses);
   void addScope(uint32_t scope, std::span<void *const> addresses);
-  /// A body's graph, which runs, or is repeated, as long as the flag is set, or not set if `inverted`. `handle` is
-  /// made, and given a value behind `after`.
-  Graph addConditional(const Choice &choice, ConditionalHandle &handle, std::span<const GraphNode> after,
-                       bool inverted);
+  /// A body's graph, which runs, or is repeated as long as, the handle's value is not 0; behind `after`.
+  Graph addConditional(const Choice &choice, ConditionalHandle handle, std::span<const GraphNode> after);
+  /// Gives the handle the flag's value, or the other one if `inverted`.
   GraphNode addSetter(const Choice &choice, Graph graph, ConditionalHandle handle, std::span<const GraphNode> after,
                       bool inverted);
   std::vector<GraphNode> endsOf(uint32_t scope) const;

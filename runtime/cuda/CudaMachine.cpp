@@ -55,7 +55,9 @@ private:
 /// The processor, whose pinned memory the driver has.
 class CudaHost final : public Device {
 public:
-  CudaHost(const Driver &driver, const Card &card) : driver_(driver), card_(card), inner_(makeCpuDevice()) {}
+  /// `log` is null where stamps are not kept.
+  CudaHost(const Driver &driver, const Card &card, RunLog *log)
+      : driver_(driver), card_(card), log_(log), inner_(makeCpuDevice()) {}
   const DeviceCaps &caps() const override { return inner_->caps(); }
   void *allocate(int64_t bytes, MemoryKind kind) override {
     if (kind != MemoryKind::Pinned || bytes > inner_->caps().memoryBytes)
@@ -126,7 +128,12 @@ public:
   }
   /// As the processor's, but for copies from and to cards. They have streams of the driver's: its legacy stream would
   /// not wait for the others, and what it copies from memory that is not pinned has not arrived when the call returns.
-  std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
+  std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t) override {
+    ThreadStream::Note note;
+    if (log_)
+      note = [log = log_, number = log_->addStream({caps().device, kind, std::move(name)})](const Stamp &stamp) {
+        log->add(number, stamp);
+      };
     return std::make_unique<ThreadStream>(
         [this, own = std::make_shared<CopyStream>(driver_, card_)](const DeviceCommand &command) -> DeviceFailureRef {
           auto isAway = [](const Region &region) { return region.home.device.kind != DeviceKind::Cpu; };
@@ -144,7 +151,7 @@ public:
               FailureKind::Launch, concat("a copy between host and card failed: ", driver_.describe(result)),
               caps().device, command.tag);
         },
-        stamps_);
+        stamps_, std::move(note));
   }
   int64_t nowPs() override { return StampList::nowPs(); }
   std::vector<Stamp> takeStamps() override { return stamps_.take(); }
@@ -153,6 +160,7 @@ public:
 private:
   const Driver &driver_;
   const Card &card_;
+  RunLog *const log_;
   std::shared_ptr<Device> inner_;
   StampList stamps_;
   std::mutex mutex_;
@@ -339,8 +347,8 @@ std::vector<DeviceKernelRef> CudaDevice::load(std::span<const KernelCode> kernel
   return loaded;
 }
 
-std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind, std::string name, uint32_t) {
-  return std::make_unique<CudaStream>(machine_, *this, name);
+std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind kind, std::string name, uint32_t) {
+  return std::make_unique<CudaStream>(machine_, *this, kind, name);
 }
 
 EventHandle CudaDevice::takeEvent() {
@@ -397,7 +405,7 @@ CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, Ma
   const std::vector<Card> &all = cards(driver);
   model_ = model.devices.empty() ? modelWithoutFigures(all) : std::move(model);
   model_.name = "cuda";
-  auto host = std::make_shared<CudaHost>(driver, all.front());
+  auto host = std::make_shared<CudaHost>(driver, all.front(), keepsStamps_ ? &log_ : nullptr);
   host_ = host.get();
   devices_.push_back(std::move(host));
   std::vector<size_t> named(request.cards.begin(), request.cards.end());
@@ -431,9 +439,10 @@ CudaMachine::~CudaMachine() {
   devices_.clear(); // they use the machine
 }
 
-std::unique_lock<std::mutex> CudaMachine::beginCall(bool) {
+std::unique_lock<std::mutex> CudaMachine::beginCall(bool isAside) {
   std::unique_lock call(calls_);
   if (keepsStamps_) {
+    log_.begin(isAside);
     std::lock_guard lock(mutex_);
     for (const auto &device : devices_)
       if (auto *card = dynamic_cast<CudaDevice *>(device.get()))

@@ -15,6 +15,7 @@
 
 #include "../devices/HostWork.h"
 #include "../devices/PendingReleases.h"
+#include "../devices/RunLog.h"
 #include "../devices/ThreadStream.h"
 #include "Driver.h"
 #include "GpuKernel.h"
@@ -37,7 +38,7 @@ class CudaHost;
 
 class CudaStream final : public Stream, public NativeEvents { // public: streams are found by their events (dynamic_cast)
 public:
-  CudaStream(CudaMachine &machine, CudaDevice &device, const std::string &name);
+  CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind, const std::string &name);
   ~CudaStream() override;
   Event submit(const DeviceCommand &command) override;
   /// A launch of the graph, whose launch before has ended. It stays until this one has.
@@ -102,6 +103,7 @@ private:
   void copy(const DeviceCommand &command, InFlight &flight);
   void fill(const DeviceCommand &command);
   void dropHeld();
+  void note(const Stamp &stamp);
   DeviceFailureRef failureOf(const InFlight &flight, Result result) const;
 
   friend class CudaMachine;
@@ -113,6 +115,7 @@ private:
   bool isDoomed_ = false; ///< one has failed, or is known to fail when its turn comes: nothing more is issued
   DeviceFailureRef aborted_;
   bool runsHostCall_ = false;
+  uint32_t logged_ = 0; ///< number in the machine's log
   std::deque<InFlight> inFlight_;
   std::deque<Held> held_;
   std::vector<void *> addresses_; ///< of a launch
@@ -203,6 +206,8 @@ public:
                                        std::span<const GroupCommand> commands) override;
   std::unique_ptr<ChoiceGroup> record(std::span<Stream *const> streams, const GroupChoice &choice) override;
   bool unrollsLoops() const override { return true; }
+  const CommandLog &log() const override { return keepsStamps_ ? log_.log() : Machine::log(); }
+  VirtualTimes times() const override { return log_.times(); }
 
   const Driver &driver() const { return driver_; }
   StagingPool &stagingPool() { return staging_; }
@@ -210,6 +215,7 @@ public:
   /// Of the host, and the driver does not know it.
   bool isPageable(const Region &region) const;
   bool keepsStamps() const { return keepsStamps_; }
+  RunLog &runLog() { return log_; } ///< where stamps are kept
 
   std::mutex &mutex() const { return mutex_; }
   //--- Under the lock ---------------------------------------------------------------------------------------------------
@@ -242,6 +248,7 @@ private:
   void settle();
   const Driver &driver_;
   const bool keepsStamps_;
+  RunLog log_; ///< devices use it
   StagingPool staging_;
   Mover mover_;
   CudaHost *host_ = nullptr; ///< the first of the devices

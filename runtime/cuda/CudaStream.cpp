@@ -20,13 +20,15 @@ bool isSticky(Result result) { return (result >= 700 && result < 720) || result 
 
 } // namespace
 
-CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, const std::string &name)
+CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind, const std::string &name)
     : machine_(machine), device_(device) {
   const Driver &driver = machine.driver();
   device.card().use(driver);
   driver.check(driver.cuStreamCreate(&handle_, kNonBlocking), "cuStreamCreate", device.caps().name);
   if (const Nvtx *nvtx = Nvtx::find())
     nvtx->name(handle_, name);
+  if (machine.keepsStamps())
+    logged_ = machine.runLog().addStream({device.caps().device, kind, name});
   std::lock_guard lock(machine.mutex());
   machine.add(*this);
 }
@@ -345,7 +347,7 @@ bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
       runsHostCall_ = false;
     }
     if (!failure && machine_.keepsStamps())
-      device_.stamps().add({held.kept.command.tag, {&progress_, number}, begin, StampList::nowPs()});
+      note({held.kept.command.tag, {&progress_, number}, begin, StampList::nowPs()});
     inFlight_.push_back({.number = number, .failure = std::move(failure), .tag = held.kept.command.tag});
     isDoomed_ |= inFlight_.back().failure != nullptr;
     issued_ = number;
@@ -356,6 +358,11 @@ bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
     return false;
   held_.pop_front();
   return true;
+}
+
+void CudaStream::note(const Stamp &stamp) {
+  device_.stamps().add(stamp);
+  machine_.runLog().add(logged_, stamp);
 }
 
 //--- Ending -----------------------------------------------------------------------------------------------------------
@@ -422,7 +429,7 @@ bool CudaStream::settle() {
       progress_.fail(failure);
     } else {
       if (flight.begin && flight.end && driver.cuCtxSetCurrent(device_.card().context) == kSuccess) // times need it, queries do not
-        device_.stamps().add({flight.tag, {&progress_, flight.number}, device_.psOf(flight.begin), device_.psOf(flight.end)});
+        note({flight.tag, {&progress_, flight.number}, device_.psOf(flight.begin), device_.psOf(flight.end)});
       if (flight.signal.semaphore)
         flight.signal.semaphore->signal(flight.signal.value);
       reached = flight.number;

@@ -96,8 +96,10 @@ public:
     for (int i = 0; i < args_.repeat; ++i) {
       auto start = Clock::now();
       call(in, out);
-      seconds_.push_back(machine_ ? runtime::seconds(machine_->times().total)
-                                  : std::chrono::duration<double>(Clock::now() - start).count());
+      const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+      seconds_.push_back(machine_ && (machine_->at({}).caps().isVirtualTime || !machine_->log().commands.empty())
+                             ? runtime::seconds(machine_->times().total)
+                             : passed);
     }
   }
 
@@ -605,7 +607,9 @@ void drawTimeline(const RunArgs &args, Runner &runner, bool isOnMachine) {
 } // namespace
 
 int runCommand(const RunArgs &args) {
-  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device.starts_with("cuda") && !args.gpus.empty() ? args.gpus.front() : "");
+  const std::shared_ptr<runtime::Machine> machine =
+      machineOf(args.device, args.device.starts_with("cuda") && !args.gpus.empty() ? args.gpus.front() : "",
+                /*stamps=*/!args.timeline.empty() || !args.history.empty());
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkArguments(args);

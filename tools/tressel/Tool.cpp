@@ -178,9 +178,9 @@ void refuseDevice(const std::string &device, const InputError &why) {
   throw UsageError(why.message());
 }
 
-std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture) {
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture, bool stamps) {
   if (device == "cuda" || device.starts_with("cuda:")) try {
-      return runtime::openMachine(device, {.architecture = architecture});
+      return runtime::openMachine(device, {.architecture = architecture, .stamps = stamps});
     } catch (const InputError &) {
       throw;
     } catch (const Error &missing) {

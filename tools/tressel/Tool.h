@@ -92,8 +92,10 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
 /// A device that is not there: a mistake of the command line if its name is wrong, of the file if that describes none. Where `why`
 /// was caught.
 [[noreturn]] void refuseDevice(const std::string &device, const InputError &why);
-/// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and what reading a machine's file throws.
-std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture = {});
+/// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and
+/// what reading a machine's file throws. `stamps`: cards keep when each command was at work, and run no graphs.
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture = {},
+                                            bool stamps = false);
 
 bool endsWith(std::string_view text, std::string_view suffix);
 /// "1.2 MB".

@@ -697,7 +697,7 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   EXPECT_EQ(doubled, in);
 }
 
-/// Sides of several commands, and one of none.
+/// Sides of several commands, of none, and of some that overwrite the flag.
 TEST_P(DeviceConformance, BranchesTakeTheSideThatTheFlagSays) {
   if (!computes())
     GTEST_SKIP() << GetParam().name << " computes no flags";
@@ -712,7 +712,7 @@ TEST_P(DeviceConformance, BranchesTakeTheSideThatTheFlagSays) {
   b.copy(limit, bound, {}, s);
   b.copy(x, e, {}, s);
   b.launch(b.function("less", 1, 2), {a, bound}, {flag}, {}, s);
-  const uint32_t twice = b.twice(n), both = b.bodies(2), one = b.bodies(2);
+  const uint32_t twice = b.twice(n), both = b.bodies(2), one = b.bodies(2), last = b.bodies(2);
   b.into(both);
   const uint32_t doubled = b.launch(twice, {a}, {c}, {}, s);
   b.copy(c, e, {doubled}, other);
@@ -723,9 +723,16 @@ TEST_P(DeviceConformance, BranchesTakeTheSideThatTheFlagSays) {
   b.launch(twice, {e}, {c}, {}, s);
   b.copy(c, e, {}, s);
   b.into(one + 1);
+  b.into(last); // overwrites the flag, which nothing reads any more
+  b.launch(twice, {e}, {c}, {}, s);
+  b.copy(c, e, {}, s);
+  b.fill(flag, 0, {}, s);
+  b.into(last + 1);
+  b.fill(flag, 1, {}, s);
   b.intoStep();
   b.branch(flag, both, {}, s);
   b.branch(flag, one, {}, s);
+  b.branch(flag, last, {}, s);
   b.copy(a, y, {}, s);
   b.copy(e, z, {}, s);
   Executor executor(executable(b), machine);
@@ -738,7 +745,7 @@ TEST_P(DeviceConformance, BranchesTakeTheSideThatTheFlagSays) {
     executor.run(inputs, outputs);
     for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
       EXPECT_EQ(first[i], isLess ? 4 * in[i] : most[i]) << call;
-      EXPECT_EQ(second[i], isLess ? 4 * in[i] : in[i]) << call;
+      EXPECT_EQ(second[i], isLess ? 8 * in[i] : in[i]) << call;
     }
   }
 }
