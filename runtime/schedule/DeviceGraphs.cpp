@@ -1,7 +1,7 @@
 #include "tressel/runtime/DeviceGraphs.h"
 
 #include "GraphLevels.h"
-#include "tressel/runtime/Dim.h"
+#include "Unrolled.h"
 
 #include <utility>
 
@@ -9,45 +9,14 @@ namespace tressel::runtime {
 
 namespace {
 
-const CommandList &bodyOf(const Schedule &s, const Command &loop) { return s.bodies[loop.body]; }
-
-bool isByAccelerator(const Schedule &s, const Command &c) {
-  return s.streams[c.stream].device.kind == DeviceKind::Gpu &&
-         (c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || c.kind == CommandKind::Launch);
-}
-
 /// Calls of libraries are issued between graphs.
 bool callsLibrary(const Schedule &s, const Command &c) {
   if (c.kind == CommandKind::Loop)
-    return std::ranges::any_of(bodyOf(s, c).commands, [&](const Command &inner) { return callsLibrary(s, inner); });
+    return std::ranges::any_of(s.bodies[c.body].commands, [&](const Command &inner) { return callsLibrary(s, inner); });
   return c.kind == CommandKind::Launch && s.kernels[c.kernel].target != KernelTarget::Gpu;
 }
 
 } // namespace
-
-std::optional<CommandCounts> unrolled(const Schedule &s, const CommandList &p, const Command &loop) {
-  if (loop.kind != CommandKind::Loop || s.streams[loop.stream].device.kind != DeviceKind::Gpu)
-    return std::nullopt;
-  const int64_t trips = dim::hint(p.scalars[loop.firstScalar]);
-  if (trips < 0 || static_cast<uint64_t>(trips) > kMostUnrolled)
-    return std::nullopt;
-  const CommandList &body = bodyOf(s, loop);
-  CommandCounts once{.fills = loop.numOperands == loop.numScalars ? 1u : 0u}; // of the iteration's number
-  for (const Command &c : body.commands) {
-    const bool isOne = isByAccelerator(s, c);
-    const std::optional<CommandCounts> inner = isOne ? std::nullopt : unrolled(s, body, c);
-    if (!isOne && !inner)
-      return std::nullopt;
-    const CommandCounts counts = inner.value_or(CommandCounts{});
-    once.kernels += counts.kernels + (isOne && c.kind == CommandKind::Launch);
-    once.copies += counts.copies + (isOne && c.kind == CommandKind::Copy);
-    once.fills += counts.fills + (isOne && c.kind == CommandKind::Fill);
-  }
-  const auto times = static_cast<uint64_t>(trips);
-  if (once.all() * times > kMostUnrolled)
-    return std::nullopt;
-  return CommandCounts{once.kernels * times, once.copies * times, once.fills * times};
-}
 
 std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
   std::vector<DeviceGraph> graphs;
