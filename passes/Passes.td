@@ -356,8 +356,8 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
   let summary = "say on which device each launch runs";
   let description = [{
     Contract: exact. Stands after outline-kernels, which leaves one launch per cluster and one kernel for equal ones, and before
-    insert-transfers. Annotated launches stay where they are; control flow, and what has effects, stays on the host unless it is
-    annotated. The others go, in the order of how much depends on them, each to where its result is there first by the
+    insert-transfers. Annotated launches and ops with bodies stay where they are; what has effects stays on the host, and so does, where
+    accelerators have kernels of their own, what they have no kernel for, an op with bodies as a whole. The others go, in the order of how much depends on them, each to where its result is there first by the
     machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
     back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
     takes no more. As this looks at one launch at a time, all on each one device, some of the devices, variations, and of up to 32 launches single moves are tried too. What is best of these ways is
@@ -645,7 +645,7 @@ def FormGraphs : Pass<"tressel-form-graphs", "mlir::ModuleOp"> {
   let summary = "say which commands accelerators take as one graph";
   let description = [{
     Contract: exact. Stands after insert-waits, as waits are the edges of graphs, and before verify-schedule. Commands that an accelerator with kernels of its own executes (launches,
-    copies, fills) become nodes of as few graphs as the host's work between them allows (tressel/runtime/DeviceGraphs.h); the number of its graph is an
+    copies, fills, and loops that are unrolled into these) become nodes of as few graphs as the host's work between them allows (tressel/runtime/DeviceGraphs.h); the number of its graph is an
     attribute of each. Schedules stay as they are: without graphs the same commands are issued one by one.
 
     Before and after:

@@ -43,8 +43,8 @@ public:
   Event submit(const DeviceCommand &command) override;
   /// A launch of the graph, whose launch before has ended. It stays until this one has.
   Event submit(const CudaGraph &graph, std::span<const Event> waits, uint64_t tag);
-  /// When what a stream of somebody else's holds now has ended. Throws InputError when it is none of this stream's
-  /// device.
+  /// When what another stream of the driver's, a caller's, holds now has ended. Throws InputError when it is none of
+  /// this stream's device.
   Event follow(StreamHandle other);
   CudaDevice &device() const { return device_; }
   Event last() const override;
