@@ -91,12 +91,16 @@ def main():
     if row == "memory.train.resnet18.bound":
         subprocess.run([build / "bin/tressel-bench", "--export-step", "train.resnet18.step", package], check=True)
     else:
-        source.unlink(missing_ok=True)
-        MODELS[row](source)
+        # Another arm of the row may be reading the file, which holds the same model: it is replaced as a whole.
+        made = folder / f"{row}.{os.getpid()}.onnx"
+        MODELS[row](made)
+        made.replace(source)
         if row.startswith("compile."):
             bench = str(build / "bin/tressel-bench")
             os.execve(bench, [bench, row], os.environ | {"TRESSEL_BENCH_MODEL": str(source)})
-        subprocess.run([build / "bin/tressel", "-q", "compile", source, "-o", package], check=True)
+        done = subprocess.run([build / "bin/tressel", "-q", "compile", source, "-o", package], stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            sys.exit(done.stderr.strip() or f"tressel ended with status {done.returncode}")
     bench = str(build / "bin/package-bench")
     os.execv(bench, [bench, row, str(package), str(build / "bin/predict")])
 
