@@ -320,8 +320,13 @@ private:
     if (options.emulateGpu) {
       program.kernels = cuda::emulatedKernels(gpuKernels, arch());
     } else {
-      for (const std::string &gpu : options.gpus)
-        program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu));
+      for (const std::string &gpu : options.gpus) {
+        KernelCodeStats stats;
+        program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu,
+                                                   {options.gpuArchive, options.cache, options.gpuCodeUsed}, &stats));
+        if (program.gpu.size() == 1)
+          report.numGpuCompiled = stats.compiled, report.numGpuCached = stats.cached;
+      }
       dump("kernels.ptx", [&] { return program.gpu.front().ptx; });
     }
     end("gpu");
@@ -568,7 +573,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
 }
 
 void clearCaches() {
-  clearKernelCache();
+  clearCodeCache();
   Measurements::clear();
 }
 

@@ -54,7 +54,9 @@ struct CompileReport {
   int numKernels = 0, numLibraryKernels = 0;
   /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
   int numCompiled = 0, numCached = 0, numShared = 0;
-  int numGpuKernels = 0;             ///< generated for accelerators; not part of the other numbers
+  /// Generated for accelerators; not part of the other numbers. Of these, for the first architecture: to PTX now, found
+  /// in a cache.
+  int numGpuKernels = 0, numGpuCompiled = 0, numGpuCached = 0;
   int numTuned = 0, numTunedFaster = 0; ///< of these measured now, and cut in another way since
   int numMeasured = 0, numKnown = 0; ///< kernels timed, where CompileOptions::measure asks for it, and timed before
   int numFailed = 0;                 ///< of these: they cannot be compiled or run alone, and are chosen by what is predicted
@@ -78,6 +80,9 @@ struct CompileOptions {
   std::shared_ptr<runtime::Machine> tuneOn;
   std::shared_ptr<cuda::Tunings> tunings;
   bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too
+  const CodeArchive *gpuArchive = nullptr; ///< PTX that need not be compiled; null: none
+  /// Receives the PTX of each kernel for GPUs, for an archive. Null: nothing does.
+  std::function<void(const CacheKey &, const Code &)> gpuCodeUsed;
   bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler
   /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
   /// `deterministic`: the same program then has the same plan whatever was measured.

@@ -3,15 +3,12 @@
 #include "codegen/cpu/CompilerId.h"
 #include "runtime/types/Clock.h"
 #include "tressel/runtime/Dim.h"
-#include "tressel/runtime/ThreadPool.h"
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <span>
@@ -19,46 +16,6 @@
 namespace tressel::codegen {
 using runtime::secondsSince;
 namespace {
-
-using Object = std::shared_ptr<const std::vector<char>>;
-
-/// Objects of this process by key; the oldest go first when it holds too much.
-class MemoryCache {
-public:
-  static MemoryCache &instance() {
-    static MemoryCache &cache = *new MemoryCache();
-    return cache;
-  }
-  Object find(const CacheKey &key) {
-    std::lock_guard lock(mutex_);
-    auto it = objects_.find(key);
-    return it == objects_.end() ? nullptr : it->second;
-  }
-  void insert(const CacheKey &key, Object object) {
-    std::lock_guard lock(mutex_);
-    if (!objects_.emplace(key, object).second)
-      return;
-    bytes_ += object->size();
-    order_.push_back(key);
-    while (bytes_ > kMostBytes && order_.size() > 1) {
-      auto it = objects_.find(order_.front());
-      bytes_ -= it->second->size();
-      objects_.erase(it);
-      order_.pop_front();
-    }
-  }
-  void clear() {
-    std::lock_guard lock(mutex_);
-    objects_.clear(), order_.clear(), bytes_ = 0;
-  }
-
-private:
-  static constexpr size_t kMostBytes = size_t(64) << 20;
-  std::mutex mutex_;
-  std::map<CacheKey, Object> objects_;
-  std::deque<CacheKey> order_;
-  size_t bytes_ = 0;
-};
 
 /// What a kernel computes, as text.
 std::string planOf(const KernelSource &k) {
@@ -98,7 +55,7 @@ struct Distinct {
   CacheKey key;
   std::string symbol;
   size_t effort; ///< of compiling it, roughly and relatively
-  Object object;
+  Code object;
 };
 
 void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
@@ -115,7 +72,7 @@ void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
   emitKernel(module, k.source->plan, k.source->schedule, target.features(), signature);
 }
 
-Object compileOne(const Distinct &k, const Target &target) {
+Code compileOne(const Distinct &k, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   emitOne(module, k, target);
@@ -127,7 +84,7 @@ Object compileOne(const Distinct &k, const Target &target) {
 }
 
 /// What one by one would cost more than its code: LLVM's passes, and objects to link.
-Object compileTogether(std::span<Distinct *const> which, const Target &target) {
+Code compileTogether(std::span<Distinct *const> which, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   for (const Distinct *k : which)
@@ -152,14 +109,10 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
       distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), k.bitcode ? SIZE_MAX : plan.size(), nullptr});
     code.aliases.push_back({k.signature.symbol, distinct[it->second].symbol});
   }
+  ObjectCache *const disk = target.quick() ? nullptr : cache;
   std::vector<Distinct *> missing;
   for (Distinct &k : distinct) {
-    k.object = MemoryCache::instance().find(k.key);
-    if (!k.object && cache && !target.quick())
-      if (auto bytes = cache->find(k.key)) {
-        k.object = std::make_shared<const std::vector<char>>(std::move(*bytes));
-        MemoryCache::instance().insert(k.key, k.object);
-      }
+    k.object = findCode(k.key, nullptr, disk);
     if (!k.object)
       missing.push_back(&k);
   }
@@ -179,29 +132,19 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
     report(static_cast<size_t>(missing.end() - generated));
     missing.erase(generated, missing.end());
   }
-  auto compile = [&](Distinct &k, const Target &with) {
-    k.object = compileOne(k, with);
-    MemoryCache::instance().insert(k.key, k.object);
-    if (cache && !target.quick())
-      cache->insert(k.key, *k.object);
-    report(1);
-  };
   // Long ones first, so that no thread is left with one at the end.
   std::ranges::sort(missing, [](const Distinct *a, const Distinct *b) {
     return a->effort != b->effort ? a->effort > b->effort : a < b; // both in one array: in program order
   });
-  if (missing.size() == 1) {
-    compile(*missing.front(), target);
-  } else if (!missing.empty()) {
-    runtime::ThreadPool &pool = runtime::ThreadPool::global();
-    std::atomic<size_t> next{0};
-    // A target machine belongs to one thread at a time.
-    pool.parallelFor(std::min<int64_t>(pool.numThreads(), static_cast<int64_t>(missing.size())), 1, [&](int64_t, int64_t, int) {
-      const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
-      for (size_t i; (i = next.fetch_add(1)) < missing.size();)
-        compile(*missing[i], own);
-    });
-  }
+  forEachInParallel(missing.size(), [&] {
+    const auto own = std::make_shared<const Target>(std::string(runtime::nameOf(target.level())), target.quick());
+    return [&, own](size_t i) {
+      Distinct &k = *missing[i];
+      k.object = compileOne(k, *own);
+      keepCode(k.key, k.object, disk);
+      report(1);
+    };
+  });
   if (cache)
     cache->flush();
   for (const Distinct &k : distinct)
@@ -248,7 +191,5 @@ std::string printKernels(const std::vector<KernelSource> &kernels, const Target 
   }
   return text;
 }
-
-void clearKernelCache() { MemoryCache::instance().clear(); }
 
 } // namespace tressel::codegen

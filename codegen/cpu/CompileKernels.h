@@ -1,11 +1,11 @@
 // Loop plans to object code, each plan on its own so that work is shared between threads, programs and processes.
 #pragma once
 
+#include "codegen/CodeCache.h"
 #include "codegen/Link.h"
-#include "codegen/ObjectCache.h"
+#include "codegen/bitcode/Emit.h"
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/Target.h"
-#include "codegen/bitcode/Emit.h"
 
 #include <functional>
 #include <memory>
@@ -24,17 +24,9 @@ struct KernelSource {
   std::vector<ScheduledPart> parts = {}; ///< several: instead of `plan` and `schedule`
 };
 
-/// How many kernels a compilation took from where. Kernels that are equal but for their symbol are one.
-struct KernelCodeStats {
-  double seconds = 0;
-  int compiled = 0; ///< to machine code
-  int cached = 0;   ///< found in this process's memory or on disk
-  int shared = 0;   ///< equal to another of the program
-};
-
 /// What the linker makes an image of.
 struct KernelCode {
-  std::vector<std::shared_ptr<const std::vector<char>>> objects;
+  std::vector<Code> objects;
   /// The symbol of each kernel, and the one that an object defines for it: objects know nothing of the program's names, so
   /// that any program can use them.
   std::vector<SymbolAlias> aliases;
@@ -49,7 +41,5 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
 std::vector<std::byte> linkImage(const KernelCode &code);
 /// The same as text: LLVM IR before the back end, or assembly.
 std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly);
-/// Forgets all objects cached in the process (benchmarks of cold compilation).
-void clearKernelCache();
 
 } // namespace tressel::codegen

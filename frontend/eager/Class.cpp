@@ -86,7 +86,7 @@ Merged merge(std::span<const TensorType> operands, const Shape &result) {
 }
 
 std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const TensorType> operands,
-                                    const TensorType &result, const op::Attrs &attrs) {
+                                    const TensorType &result, const op::Attrs &attrs, bool forDevice) {
   const Merged merged = merge(operands, result.shape);
   const int64_t bytes = sizeOf(result.dtype);
   auto make = [&](bool huge) {
@@ -125,7 +125,7 @@ std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const Tensor
     total *= size;
   const bool rows = merged.sizes.size() == 2 && merged.sizes[1] % 16 == 0 && merged.sizes[1] >= 256 &&
                     merged.sizes[0] >= kHugeBytes / 256 / bytes;
-  return {make(total >= kHugeBytes && (merged.sizes.size() == 1 || rows))};
+  return {make(!forDevice && total >= kHugeBytes && (merged.sizes.size() == 1 || rows))};
 }
 
 /// The axes of a reduction as a mask.
@@ -190,21 +190,32 @@ Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, co
 } // namespace
 
 std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
-                                  const op::Attrs &attrs) {
+                                  const op::Attrs &attrs, bool forDevice) {
   if (op.family == op::Family::Elementwise && !operands.empty() && operands.size() <= 32)
-    return elementwise(op, operands, result, attrs);
+    return elementwise(op, operands, result, attrs, forDevice);
   if (op.family == op::Family::Reduction && op.combine != op::Combine::None && operands.size() == 1)
     return reduction(op, operands.front(), attrs);
   // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do
   // without.
   Classified plain = byRank(op, operands, attrs, false), whole = byRank(op, operands, attrs, true);
   std::vector<Classified> classes;
-  if (result.bytes() >= kHugeBytes)
+  if (!forDevice && result.bytes() >= kHugeBytes)
     classes.push_back(byRank(op, operands, attrs, false, true));
   if (whole.call.attrs != plain.call.attrs)
     classes.push_back(std::move(whole));
   classes.push_back(std::move(plain));
   return classes;
+}
+
+bool agrees(const Classified &c, int64_t elements) {
+  const op::Inferred inferred = op::inferTypes(*c.call.op, c.call.operands, c.call.attrs);
+  if (!inferred || inferred.types.empty())
+    return false;
+  dim::Values values;
+  for (size_t i = 0; i < c.sizes.size(); ++i)
+    values.bind(c.call.symbols[i], c.sizes[i]);
+  const Shape &shape = inferred.types.front().shape;
+  return dim::isKnown(shape) && dim::evaluate(shape, values).numElements() == elements;
 }
 
 std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorType &x, const TensorType &result,

@@ -23,8 +23,12 @@ struct Classified {
 
 /// Classes that the call belongs to, the one to be preferred first. Types are of known sizes and `infer` accepted them;
 /// `result` is the first result's. A launch's buffers are the operands in order, then the results, all dense.
+/// `forDevice`: for an accelerator, which needs no code of its own for results beyond the caches.
 std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
-                                  const op::Attrs &attrs);
+                                  const op::Attrs &attrs, bool forDevice = false);
+
+/// Whether the op's rules say the same of a class as of the call, which has a result of so many elements.
+bool agrees(const Classified &c, int64_t elements);
 
 /// From as many bytes on, results are written past the caches: the kernels of flat calls are others then.
 inline constexpr int64_t kHugeBytes = int64_t(16) << 20;

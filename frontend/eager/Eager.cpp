@@ -338,25 +338,13 @@ bool matches(const Memo &memo, const op::OpInfo &info, std::span<const Tensor> i
   return true;
 }
 
-/// Whether the rules say the same of a class as of the call, which has a result of so many elements.
-bool agrees(const eager::Classified &c, int64_t elements) {
-  const op::Inferred inferred = op::inferTypes(*c.call.op, c.call.operands, c.call.attrs);
-  if (!inferred || inferred.types.empty())
-    return false;
-  dim::Values values;
-  for (size_t i = 0; i < c.sizes.size(); ++i)
-    values.bind(c.call.symbols[i], c.sizes[i]);
-  const Shape &shape = inferred.types.front().shape;
-  return dim::isKnown(shape) && dim::evaluate(shape, values).numElements() == elements;
-}
-
 /// The kernel of a call, with its sizes.
 std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const TensorType> types,
                                      const TensorType &result, const op::Attrs &attrs,
                                      std::vector<eager::Classified> *classes = nullptr) {
   std::vector<eager::Classified> all = eager::classesOf(info, types, result, attrs);
   for (eager::Classified &c : all)
-    if (!agrees(c, result.shape.numElements()))
+    if (!eager::agrees(c, result.shape.numElements()))
       continue;
     else if (auto kernel = eager::findKernel(c.call))
       return Memo::Launch{std::move(kernel), std::move(c.sizes)};

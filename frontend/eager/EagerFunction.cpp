@@ -1,6 +1,6 @@
 #include "frontend/eager/EagerFunction.h"
-#include "frontend/trace/Recorder.h"
 #include "frontend/eager/Eager.h"
+#include "frontend/eager/OneOp.h"
 
 #include "frontend/trace/Trace.h"
 #include "ir/op/Infer.h"
@@ -20,17 +20,9 @@ constexpr size_t kMostExact = 64, kMostClasses = 1024;
 
 void EagerFunction::compile() {
   const op::OpInfo &info = *call_.op;
-  // Without the line: the program serves calls from anywhere, and the engine knows where each was made.
-  TraceRecorder recorder;
-  std::vector<Tensor> arguments;
-  for (size_t i = 0; i < call_.operands.size(); ++i)
-    arguments.push_back(recorder.input(call_.operands[i], "in" + std::to_string(i), {}));
-  const op::Inferred inferred = op::inferTypes(info, call_.operands, call_.attrs);
-  if (!inferred)
-    throw Error(Error::Details{.message = inferred.error, .where = where_, .op = info.name});
-  std::vector<Tensor> results(inferred.types.size());
-  recorder.op(info, arguments, inferred.types, call_.attrs, {}, results);
   try {
+    TraceRecorder recorder;
+    const std::vector<Tensor> results = recordOp(recorder, call_);
     function_ = recorder.finish(results, {.name = info.name}).function;
   } catch (const InternalError &) {
     throw;

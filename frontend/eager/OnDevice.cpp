@@ -1,17 +1,21 @@
 #include "frontend/eager/OnDevice.h"
-#include "frontend/tensor/Fail.h"
-#include "frontend/tensor/Make.h"
-#include "frontend/trace/Recorder.h"
-#include "frontend/trace/Record.h"
-#include "frontend/eager/Eager.h"
-
 #include "frontend/eager/Class.h"
+#include "frontend/eager/Eager.h"
+#include "frontend/eager/OneOp.h"
+#include "frontend/eager/Prebuilt.h"
+#include "frontend/eager/prebuilt/CommonCalls.h"
+#include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Machine.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Record.h"
 #include "frontend/trace/Trace.h"
+
+#include "tressel/runtime/Dim.h"
 
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,24 +44,25 @@ struct Functions {
   }
 };
 
-std::shared_ptr<CompiledFunction> compile(const codegen::OpCall &call, std::span<const TensorType> types,
-                                          std::span<const uint32_t> homes, const std::shared_ptr<runtime::Machine> &machine,
-                                          Device device) {
+std::shared_ptr<CompiledFunction> compile(const codegen::OpCall &call, std::span<const uint32_t> homes,
+                                          const std::shared_ptr<runtime::Machine> &machine, Device device) {
   TraceRecorder recorder;
-  std::vector<Tensor> arguments;
-  for (size_t i = 0; i < call.operands.size(); ++i)
-    arguments.push_back(recorder.input(call.operands[i], "in" + std::to_string(i), {}, homes[i]));
-  std::vector<Tensor> results(types.size());
+  std::vector<Tensor> results;
   {
     const DeviceScope scope(device);
-    recorder.op(*call.op, arguments, types, call.attrs, {}, results);
+    results = recordOp(recorder, call, homes);
   }
-  return recorder.finish(results, {.name = call.op->name, .machine = machine, .model = &machine->model()}).function;
+  FinishOptions options{.name = call.op->name, .machine = machine, .model = &machine->model()};
+  if (!call.symbols.empty()) {
+    options.architecture = kPrebuiltArchitecture;
+    options.gpuArchive = &prebuiltGpuCode();
+  }
+  return recorder.finish(results, options).function;
 }
 
-std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::span<const TensorType> types,
-                                            std::span<const uint32_t> homes, const std::shared_ptr<runtime::Machine> &machine,
-                                            Device device, SourceLoc where) {
+std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::span<const uint32_t> homes,
+                                             const std::shared_ptr<runtime::Machine> &machine, Device device,
+                                             SourceLoc where) {
   std::string key = call.str() + "|" + device.name();
   for (uint32_t home : homes)
     key += "," + std::to_string(home);
@@ -71,12 +76,12 @@ std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::s
     return known->second;
   std::shared_ptr<CompiledFunction> made;
   try {
-    made = compile(call, types, homes, machine, device);
+    made = compile(call, homes, machine, device);
   } catch (const InternalError &) {
     throw;
   } catch (const Error &) { // no kernel for it, or no room
     try {
-      made = compile(call, types, homes, machine, cpu());
+      made = compile(call, homes, machine, cpu());
     } catch (const InternalError &) {
       throw;
     } catch (const Error &e) {
@@ -90,6 +95,21 @@ std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::s
     functions.order.pop_front();
   }
   return made;
+}
+
+/// The class of a common op's call, if there is one whose program is as good as that of the call.
+std::optional<Classified> commonClassOf(const codegen::OpCall &call, const TensorType &result) {
+  // A reduction of many elements to few is split where its sizes are known.
+  if (!isCommon(*call.op) || result.shape.numElements() == 0 ||
+      (call.operands.size() == 1 && splitReduction(*call.op, call.operands.front(), result, call.attrs)))
+    return std::nullopt;
+  op::Attrs attrs = call.attrs;
+  if (!op::completeAttrs(*call.op, attrs).empty())
+    return std::nullopt;
+  for (Classified &c : classesOf(*call.op, call.operands, result, attrs, /*forDevice=*/true))
+    if (!c.call.symbols.empty() && agrees(c, result.shape.numElements()))
+      return std::move(c);
+  return std::nullopt;
 }
 
 } // namespace
@@ -129,7 +149,20 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
     }
     arguments.push_back(&brought[i]);
   }
-  functionOf(call, types, homes, machine, {static_cast<int>(home) - 1}, user)->run(arguments, results, user);
+  const Device device{static_cast<int>(home) - 1};
+  const auto common = types.size() == 1 ? commonClassOf(call, types.front()) : std::nullopt;
+  if (!common)
+    return functionOf(call, homes, machine, device, user)->run(arguments, results, user);
+  // The same elements, in the shapes of the class.
+  dim::Values sizes;
+  for (size_t i = 0; i < common->sizes.size(); ++i)
+    sizes.bind(common->call.symbols[i], common->sizes[i]);
+  for (size_t i = 0; i < brought.size(); ++i) {
+    const TensorType &own = common->call.operands[i];
+    brought[i] = makeTensor({own.dtype, dim::evaluate(own.shape, sizes)}, brought[i].impl()->storage, user);
+  }
+  functionOf(common->call, homes, machine, device, user)->run(arguments, results, user);
+  results.front() = makeTensor(types.front(), results.front().impl()->storage, user);
 }
 
 void clearDevicePrograms() {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
-// The images, as the build made them: an index as text, then the code (prebuilt/Main.cpp).
+// The images, as the build made them: an index as text, then the code (prebuilt/Host.cpp); and the archive for GPUs.
 #define TRESSEL_PREBUILT(level)                                                                                        \
   asm(".section .rodata,\"a\",@progbits\n.balign 64\n"                                                                 \
       "tressel_prebuilt_" #level "_begin:\n.incbin \"" TRESSEL_PREBUILT_DIR "/prebuilt-" #level ".bin\"\n"             \
@@ -17,6 +17,7 @@
 TRESSEL_PREBUILT(baseline)
 TRESSEL_PREBUILT(v3)
 TRESSEL_PREBUILT(v4)
+TRESSEL_PREBUILT(gpu)
 #undef TRESSEL_PREBUILT
 
 namespace tressel::eager {
@@ -99,6 +100,11 @@ private:
 
 std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call, runtime::CpuLevel level) {
   return Images::of(level).find(call);
+}
+const codegen::PackedArchive &prebuiltGpuCode() {
+  static const auto &archive =
+      *new codegen::PackedArchive(std::as_bytes(std::span(tressel_prebuilt_gpu_begin, tressel_prebuilt_gpu_end)));
+  return archive;
 }
 size_t numPrebuilt() { return Images::of(runtime::hostCpuLevel()).size(); }
 

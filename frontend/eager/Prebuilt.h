@@ -1,7 +1,8 @@
 // Kernels that were compiled when Tressel was built: one import-free image per instruction-set level, mapped at the
-// first use. Which ones: the records' field `prebuilt`, in the classes of prebuilt/Main.cpp.
+// first use, and an archive of PTX. Which ones: those of prebuilt/CommonCalls.h.
 #pragma once
 
+#include "codegen/CodeArchive.h"
 #include "frontend/eager/Kernel.h"
 #include "tressel/runtime/Cpu.h"
 
@@ -14,5 +15,10 @@ std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call,
                                          runtime::CpuLevel level = runtime::hostCpuLevel());
 /// Kernels in the image of this machine's level.
 size_t numPrebuilt();
+
+/// The architecture for which kernels for GPUs were compiled: the first, whose PTX all later cards take.
+inline constexpr const char *kPrebuiltArchitecture = "sm_80";
+/// PTX of the programs of common ops on accelerators (prebuilt/Gpu.cpp).
+const codegen::PackedArchive &prebuiltGpuCode();
 
 } // namespace tressel::eager

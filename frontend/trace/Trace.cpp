@@ -355,8 +355,14 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
     for (const runtime::DeviceModel &device : options.model->devices)
       if (!device.architecture.empty()) {
         compile.gpus = {device.architecture};
-        compile.emulateGpu = !runtime::runsGpuCode(*options.machine);
+        compile.emulateGpu = options.machine && !runtime::runsGpuCode(*options.machine);
       }
+  if (!options.architecture.empty() && !compile.emulateGpu) {
+    compile.gpus = {options.architecture};
+    compile.assembleGpu = false; // it would be for other cards
+  }
+  compile.gpuArchive = options.gpuArchive;
+  compile.gpuCodeUsed = options.gpuCodeUsed;
   if (!options.diskCache)
     compile.cache = nullptr;
   return compile;
@@ -443,6 +449,8 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     traced.schedule = std::move(compiled.schedule);
     return traced;
   }
+  if (options.gpuCodeUsed)
+    return traced;
   traced.kernelsCompiled = report.numCompiled, traced.kernelsCached = report.numCached;
   auto variables = variablesOf(compiled.schedule, [&](const std::string &name) {
     if (const auto part = parts.find(name); part != parts.end())

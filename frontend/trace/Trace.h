@@ -2,9 +2,10 @@
 // are behind it.
 #pragma once
 
-#include "frontend/trace/Fingerprint.h"
+#include "codegen/CodeCache.h"
 #include "frontend/tensor/Machine.h"
 #include "frontend/trace/CompiledFunction.h"
+#include "frontend/trace/Fingerprint.h"
 #include "frontend/trace/Recorder.h"
 
 #include "tressel/runtime/Decision.h"
@@ -57,6 +58,10 @@ struct FinishOptions {
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
+  std::string architecture = {};                ///< of code for GPUs, which they compile; empty: that of the model's
+  const codegen::CodeArchive *gpuArchive = nullptr; ///< as of codegen::CompileOptions
+  /// As of codegen::CompileOptions: then code is compiled for the archive alone, and there is no function.
+  std::function<void(const codegen::CacheKey &, const codegen::Code &)> gpuCodeUsed = {};
   std::string mesh = {};                        ///< of those, as graph::kMeshAttr; empty: none
   std::optional<int> shardAxis =
       {}; ///< of the inputs that have it, cut along the first axis of the mesh, and that of micro-batches

@@ -99,7 +99,8 @@ struct CompiledModel {
   std::string comparison;          ///< LayoutComparison::text, where that was asked for; then there is no program
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0,
-      numKnown = 0, numFailed = 0, numGpuKernels = 0, numTuned = 0, numTunedFaster = 0;
+      numKnown = 0, numFailed = 0, numGpuKernels = 0, numGpuCompiled = 0, numGpuCached = 0, numTuned = 0,
+      numTunedFaster = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };

@@ -368,6 +368,7 @@ public:
     program.cpuLevel = std::move(compiled.cpuLevel);
     program.kernels = std::move(compiled.kernels);
     program.numGpuKernels = report.numGpuKernels;
+    program.numGpuCompiled = report.numGpuCompiled, program.numGpuCached = report.numGpuCached;
     program.gpu = std::move(compiled.gpu);
     for (const codegen::PassTiming &t : report.timings)
       program.timings.emplace_back(t.pass, t.seconds);

@@ -33,9 +33,13 @@ CompiledModel compileWithProgress(CompileRequest request) {
 
 std::string kernelCounts(const CompiledModel &program) {
   return std::to_string(program.numKernels) + " kernels, " + std::to_string(program.numLibraryKernels) +
-         " of a library; machine code (epilogues of libraries too): " + std::to_string(program.numCompiled) + " compiled, " +
-         std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another" +
-         (program.numGpuKernels ? "; " + std::to_string(program.numGpuKernels) + " for GPUs" : "") +
+         " of a library; machine code (epilogues of libraries too): " + std::to_string(program.numCompiled) +
+         " compiled, " + std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) +
+         " equal to another" +
+         (program.numGpuKernels
+              ? "; " + std::to_string(program.numGpuKernels) + " for GPUs (" + std::to_string(program.numGpuCompiled) +
+                    " compiled, " + std::to_string(program.numGpuCached) + " cached)"
+              : "") +
          (program.numMeasured ? "; " + std::to_string(program.numMeasured) + " timed" : "") +
          (program.numKnown ? "; " + std::to_string(program.numKnown) + " timed before" : "");
 }

@@ -1,9 +1,12 @@
 #include "codegen/cuda/target/Code.h"
 
+#include "codegen/cpu/CompilerId.h"
 #include "codegen/cuda/emulate/Emulate.h"
 #include "codegen/cuda/loops/Kernel.h"
 #include "codegen/cuda/target/Assemble.h"
+#include "codegen/cuda/target/SourceHash.inc"
 #include "codegen/cuda/target/Target.h"
+#include "runtime/types/Clock.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"
@@ -11,8 +14,13 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <string_view>
 
 namespace tressel::codegen::cuda {
 namespace {
@@ -59,18 +67,154 @@ struct EmulatedKernel {
 
 } // namespace
 
-runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled) {
-  const Target target(arch);
+namespace {
+
+const std::string &gpuCompilerId() {
+  static const std::string &id = *new std::string(compilerId() + " " + kSourceHash);
+  return id;
+}
+
+/// All that decides a kernel's PTX, but for its name.
+CacheKey keyOf(const Kernel &kernel, const Arch &arch) {
+  std::string launch = std::to_string(kernel.numBuffers) + " buffers, " + std::to_string(kernel.threads) +
+                       " threads, " + std::to_string(kernel.maps.size()) + " maps";
+  for (Size symbol : kernel.symbols)
+    launch += ", " + dim::spell(symbol);
+  const std::string_view parts[] = {"ptx 1", gpuCompilerId(), arch.name, launch, kernel.text};
+  return cacheKeyOf(parts);
+}
+
+/// Kernels that are equal but for their symbols.
+struct Distinct {
+  const Kernel *kernel;
+  CacheKey key;
+  std::string symbol; ///< in the code that is kept, so that any program can use it
+  Code code;
+};
+
+/// What a module for the architecture begins with.
+std::string headFor(const Arch &arch) {
+  const std::string version(arch.feature.substr(4)); // "+ptx80"
+  return ".version " + version.substr(0, version.size() - 1) + "." + version.substr(version.size() - 1) + "\n.target " +
+         std::string(arch.name) + "\n.address_size 64\n";
+}
+std::string_view withoutHead(std::string_view ptx, const Arch &arch) {
+  const std::string head = headFor(arch);
+  const size_t at = ptx.find(head);
+  if (at == std::string_view::npos)
+    throw InternalError("the PTX that LLVM wrote does not begin with " + head);
+  return ptx.substr(at + head.size());
+}
+
+Code compileOne(const Distinct &distinct, const Target &target) {
   llvm::LLVMContext context;
-  runtime::GpuCode code{.arch = std::string(arch.name)};
-  code.ptx = target.ptx(*optimized(kernels, target, context));
-  if (assembled)
-    if (auto made = assemble(code.ptx, arch)) {
-      code.cubin = std::move(made->cubin);
-      for (const KernelResources &r : made->kernels)
-        code.kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
-      code.assembler = std::move(made->tool);
+  llvm::Module module("kernel", context);
+  distinct.kernel->emit(module);
+  module.getFunction(distinct.kernel->symbol)->setName(distinct.symbol);
+  target.optimize(module);
+  // Variables of several kernels come into one module in the end.
+  for (llvm::GlobalVariable &variable : module.globals())
+    variable.setName(distinct.symbol + "_" + variable.getName());
+  const std::string ptx = target.ptx(module);
+  const std::string_view text = withoutHead(ptx, target.arch());
+  return std::make_shared<const std::vector<char>>(text.begin(), text.end());
+}
+
+/// With another symbol, in all names that begin with it.
+void appendRenamed(std::string &to, std::string_view text, std::string_view symbol, std::string_view name) {
+  for (size_t at; (at = text.find(symbol)) != std::string_view::npos; text.remove_prefix(at + symbol.size()))
+    to.append(text.substr(0, at)).append(name);
+  to.append(text);
+}
+
+/// Adds the machine code, which the assembler makes of the whole module.
+void assembleInto(runtime::GpuCode &code, const Arch &arch, ObjectCache *disk) {
+  const std::string assembler = assemblerName();
+  if (assembler.empty())
+    return;
+  const std::string_view parts[] = {"cubin 1", assembler, arch.name, code.ptx};
+  const CacheKey key = cacheKeyOf(parts);
+  if (const Code known = findCode(key, nullptr, disk)) {
+    const auto kept = nlohmann::json::from_cbor(*known, /*strict=*/true, /*allow_exceptions=*/false);
+    if (kept.is_object()) {
+      const auto &bytes = kept.at("cubin").get_binary();
+      code.cubin.assign(reinterpret_cast<const std::byte *>(bytes.data()),
+                        reinterpret_cast<const std::byte *>(bytes.data()) + bytes.size());
+      code.assembler = kept.at("assembler");
+      for (const nlohmann::json &k : kept.at("kernels"))
+        code.kernels.push_back({k.at(0), k.at(1), k.at(2), k.at(3), k.at(4), k.at(5)});
+      return;
     }
+  }
+  auto made = assemble(code.ptx, arch);
+  if (!made)
+    return;
+  code.cubin = std::move(made->cubin);
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const KernelResources &r : made->kernels) {
+    code.kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
+    kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
+  }
+  code.assembler = std::move(made->tool);
+  const auto *bytes = reinterpret_cast<const uint8_t *>(code.cubin.data());
+  const nlohmann::json kept = {{"cubin", nlohmann::json::binary({bytes, bytes + code.cubin.size()})},
+                               {"assembler", code.assembler},
+                               {"kernels", std::move(kernels)}};
+  std::vector<char> packed;
+  nlohmann::json::to_cbor(kept, packed);
+  keepCode(key, std::make_shared<const std::vector<char>>(std::move(packed)), disk);
+}
+
+} // namespace
+
+runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled,
+                                const CodeSources &sources, KernelCodeStats *stats) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Distinct> distinct;
+  std::map<CacheKey, size_t> known;
+  std::vector<size_t> which; ///< of `distinct`, for each kernel
+  for (const Kernel &kernel : kernels) {
+    const Kernel &form = kernel.formFor(arch);
+    const CacheKey key = keyOf(form, arch);
+    const auto [it, isNew] = known.emplace(key, distinct.size());
+    if (isNew)
+      distinct.push_back({&form, key, "k_" + key.hex().substr(0, 32), findCode(key, sources.archive, sources.disk)});
+    which.push_back(it->second);
+  }
+  std::vector<Distinct *> missing;
+  for (Distinct &d : distinct)
+    if (!d.code)
+      missing.push_back(&d);
+  // Long ones first, so that no thread is left with one at the end.
+  std::ranges::sort(missing, [](const Distinct *a, const Distinct *b) {
+    const size_t left = a->kernel->text.size(), right = b->kernel->text.size();
+    return left != right ? left > right : a < b; // both in one array: in program order
+  });
+  forEachInParallel(missing.size(), [&] {
+    const auto target = std::make_shared<const Target>(arch);
+    return [&, target](size_t i) {
+      missing[i]->code = compileOne(*missing[i], *target);
+      keepCode(missing[i]->key, missing[i]->code, sources.disk);
+    };
+  });
+  if (sources.used)
+    for (const Distinct &d : distinct)
+      sources.used(d.key, d.code);
+  runtime::GpuCode code{.arch = std::string(arch.name), .ptx = "// Generated by Tressel.\n\n" + headFor(arch)};
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const Distinct &d = distinct[which[i]];
+    appendRenamed(code.ptx, {d.code->data(), d.code->size()}, d.symbol, kernels[i].symbol);
+  }
+  if (assembled)
+    assembleInto(code, arch, sources.disk);
+  if (sources.disk)
+    sources.disk->flush();
+  if (stats) {
+    stats->seconds = runtime::secondsSince(start);
+    stats->compiled = static_cast<int>(missing.size());
+    stats->cached = static_cast<int>(distinct.size() - missing.size());
+    stats->shared = static_cast<int>(kernels.size() - distinct.size());
+  }
   return code;
 }
 

@@ -2,11 +2,13 @@
 // CPU.
 #pragma once
 
+#include "codegen/CodeCache.h"
 #include "codegen/cuda/target/Arch.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Kernel.h"
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,17 @@ namespace tressel::codegen::cuda {
 
 struct Kernel;
 
-/// `assembled`: also the cubin, where this machine has an assembler. Throws InternalError.
-runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled);
+/// Where PTX of kernels may come from, and go to.
+struct CodeSources {
+  const CodeArchive *archive = nullptr;
+  ObjectCache *disk = nullptr;
+  /// Receives the PTX of each kernel of the program, from wherever it came. From one thread.
+  std::function<void(const CacheKey &, const Code &)> used = {};
+};
+/// `assembled`: also the cubin, where this machine has an assembler. Each kernel is compiled by itself, so that
+/// programs share its PTX, and the pool's threads the work. Throws InternalError. Thread-safe.
+runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled,
+                                const CodeSources &sources = {}, KernelCodeStats *stats = nullptr);
 /// LLVM IR after optimization.
 std::string printKernels(const std::vector<Kernel> &kernels, const Arch &arch);
 

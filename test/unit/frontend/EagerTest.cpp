@@ -1,13 +1,17 @@
-// Imperative ops: kernels by layout class, against the interpreter; what is compiled and when; what goes wrong.
+// Imperative ops: kernels by layout class, against the interpreter; what is compiled and when; what goes wrong. With
+// TRESSEL_TEST_ON=cuda the comparisons are of ops on a card, or on the stand-in for it (test/standin).
 #include "codegen/OpKernel.h"
-#include "frontend/trace/Record.h"
 #include "frontend/eager/Class.h"
+#include "frontend/eager/OneOp.h"
 #include "frontend/eager/Prebuilt.h"
+#include "frontend/eager/prebuilt/CommonCalls.h"
+#include "frontend/trace/Record.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
 
 #include <tressel/runtime/Engine.h>
+#include <tressel/runtime/MachineModel.h>
 #include <tressel/tressel.h>
 
 #include <gtest/gtest.h>
@@ -18,11 +22,23 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <string_view>
 #include <thread>
 
 using namespace tressel;
 
 namespace {
+
+bool onCard() {
+  static const bool on = [] {
+    const char *where = std::getenv("TRESSEL_TEST_ON");
+    if (!where || std::string_view(where) != "cuda")
+      return false;
+    use_machine("cuda");
+    return true;
+  }();
+  return on;
+}
 
 Tensor tensorOf(const op::HostTensor &t) { return from_bytes(t.data.get(), t.type); }
 op::HostTensor hostOf(const Tensor &t) {
@@ -46,8 +62,11 @@ std::string differs(const op::OpInfo &info, const std::vector<op::HostTensor> &i
   if (!want)
     return "the interpreter: " + want.error;
   std::vector<Tensor> operands;
-  for (const op::HostTensor &t : inputs)
+  for (const op::HostTensor &t : inputs) {
     operands.push_back(tensorOf(t));
+    if (onCard() && (operands.size() == 1 || t.type.rank() > 0)) // numbers stay with the host
+      operands.back() = operands.back().to(gpu(0));
+  }
   std::vector<Tensor> got;
   try {
     got = call(info, operands, attrs, want.outputs.size());
@@ -203,6 +222,36 @@ TEST(Eager, CommonOpsNeedNoCompiler) {
   EXPECT_EQ(eager_stats().compiled, before.compiled);
   EXPECT_EQ(eager_stats().programs, before.programs);
   EXPECT_GT(eager_stats().available, 1000u);
+}
+
+TEST(Eager, CommonOpsOnGpusNeedNoCompiler) {
+  const runtime::MachineModel model = runtime::machineOfArchitecture(eager::kPrebuiltArchitecture);
+  size_t calls = 0, kernels = 0;
+  eager::forEachCommonCall([&](const op::OpInfo &info, std::span<const TensorType> operands, const TensorType &result,
+                               const op::Attrs &attrs) {
+    if (++calls % 23)
+      return;
+    const std::vector<eager::Classified> classes = eager::classesOf(info, operands, result, attrs, /*forDevice=*/true);
+    if (classes.front().call.symbols.empty())
+      return;
+    detail::TraceRecorder recorder;
+    std::vector<Tensor> results;
+    {
+      const DeviceScope scope(gpu(0));
+      results = eager::recordOp(recorder, classes.front().call, std::vector<uint32_t>(operands.size(), 1));
+    }
+    recorder.finish(results, {.name = info.name,
+                              .model = &model,
+                              .architecture = eager::kPrebuiltArchitecture,
+                              .gpuArchive = &eager::prebuiltGpuCode(),
+                              .gpuCodeUsed = [&](const codegen::CacheKey &key, const codegen::Code &code) {
+                                ++kernels;
+                                const codegen::Code kept = eager::prebuiltGpuCode().find(key);
+                                ASSERT_NE(kept, nullptr) << classes.front().call.str();
+                                EXPECT_EQ(*kept, *code);
+                              }});
+  });
+  EXPECT_GT(kernels, 50u);
 }
 
 TEST(Eager, KernelsOfTheLibraryAreRightAtEachLevel) {
