@@ -8,7 +8,7 @@
 // RUN: not tressel run %s --device sim:h100 --gpu sm_90a --random-inputs 1 2>&1 | FileCheck %s --check-prefix=EMULATE
 
 // CHECK: .target sm_90a
-// CHECK: .extern .shared .align 16 .b8 tressel_dynamic_shared[]
+// CHECK: .extern .shared .align 16 .b8 matmul_add_relu_0_tressel_dynamic_shared[]
 // CHECK: .entry matmul_add_relu_0
 // CHECK: .param .align 64 .b8 {{.*}}[128]
 // CHECK: .maxntid 160
