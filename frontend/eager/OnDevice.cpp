@@ -52,7 +52,8 @@ std::shared_ptr<CompiledFunction> compile(const codegen::OpCall &call, std::span
     const DeviceScope scope(device);
     results = recordOp(recorder, call, homes);
   }
-  FinishOptions options{.name = call.op->name, .machine = machine, .model = &machine->model()};
+  FinishOptions options{
+      .name = call.op->name, .machine = machine, .model = &machine->model(), .gpuLibraries = allowsLibraries()};
   if (!call.symbols.empty()) {
     options.architecture = kPrebuiltArchitecture;
     options.gpuArchive = &prebuiltGpuCode();

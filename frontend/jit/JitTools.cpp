@@ -97,6 +97,7 @@ void JitCore::exportInto(PackageBuilder &package, const std::string &name, const
                                         {.cpu = options.cpu,
                                          .outputNames = options.outputs,
                                          .gpus = options.gpus,
+                                         .gpuLibraries = options.gpu_libraries,
                                          .deterministic = impl_->options.deterministic,
                                          .measure = impl_->options.measure,
                                          .winograd = impl_->options.winograd,

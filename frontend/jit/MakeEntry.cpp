@@ -219,6 +219,7 @@ FinishOptions finishOptionsOf(const JitOptions &options, const std::shared_ptr<r
           .autocast = options.autocast,
           .machine = machine,
           .model = model,
+          .gpuLibraries = allowsLibraries(),
           .devices = std::move(devices),
           .mesh = meshOf(options, machine.get(), where, ofOneRank),
           .shardAxis = shardAxisOf(options),

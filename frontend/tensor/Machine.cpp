@@ -21,6 +21,7 @@ namespace {
 struct Current {
   std::mutex mutex;
   std::shared_ptr<runtime::Machine> machine;
+  bool libraries = false;
 };
 Current &current() {
   static auto *current = new Current; // threads may outlive static destruction
@@ -39,9 +40,15 @@ Device gpu(int i) {
 
 void use_machine(std::string_view name, MachineOptions options) {
   auto machine = runtime::openMachine(name, {.computes = options.computes, .architecture = options.gpu});
+  if (options.libraries &&
+      !(machine && std::ranges::any_of(machine->model().devices,
+                                       [](const runtime::DeviceModel &d) { return !d.architecture.empty(); })))
+    throw Error({.message = "the machine '" + std::string(name) + "' has no GPUs for which there are libraries",
+                 .hint = "leave out MachineOptions::libraries, or choose \"cuda\""});
   {
     std::lock_guard lock(current().mutex);
     current().machine = std::move(machine);
+    current().libraries = options.libraries;
   }
   detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions look again what they were compiled for
 }
@@ -149,6 +156,11 @@ namespace detail {
 std::shared_ptr<runtime::Machine> currentMachine() {
   std::lock_guard lock(current().mutex);
   return current().machine;
+}
+
+bool allowsLibraries() {
+  std::lock_guard lock(current().mutex);
+  return current().libraries;
 }
 
 std::shared_ptr<runtime::Machine> machineWith(runtime::DeviceRef device, SourceLoc where, const char *op) {

@@ -13,6 +13,8 @@ namespace tressel::detail {
 
 /// Null: this computer's processor.
 std::shared_ptr<runtime::Machine> currentMachine();
+/// MachineOptions::libraries of the current machine.
+bool allowsLibraries();
 /// Throws Error for what is no number of a stage.
 void checkStage(int stage, const std::source_location &where);
 /// The stage of a pipeline that ops of this thread belong to; nothing outside of every StageScope.

@@ -361,6 +361,7 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
     compile.gpus = {options.architecture};
     compile.assembleGpu = false; // it would be for other cards
   }
+  compile.gpuLibraries = options.gpuLibraries;
   compile.gpuArchive = options.gpuArchive;
   compile.gpuCodeUsed = options.gpuCodeUsed;
   if (!options.diskCache)
@@ -522,6 +523,7 @@ std::shared_ptr<const ExportedFunction> TraceRecorder::finishExport(std::span<co
     machine = current ? current->model() : runtime::machineOfArchitecture(request.gpus.front());
     compile.machine = &machine;
     compile.gpus = request.gpus;
+    compile.gpuLibraries = request.gpuLibraries;
   }
   auto exported = std::make_shared<ExportedFunction>();
   exported->program = codegen::compile(*impl.module, compile);

@@ -59,6 +59,7 @@ struct FinishOptions {
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::string architecture = {};                ///< of code for GPUs, which they compile; empty: that of the model's
+  bool gpuLibraries = false;                    ///< as of codegen::CompileOptions
   const codegen::CodeArchive *gpuArchive = nullptr; ///< as of codegen::CompileOptions
   /// As of codegen::CompileOptions: then code is compiled for the archive alone, and there is no function.
   std::function<void(const codegen::CacheKey &, const codegen::Code &)> gpuCodeUsed = {};
@@ -86,6 +87,7 @@ struct ExportRequest {
   std::string cpu = "native";
   std::vector<std::string> outputNames; ///< one per result, or none
   std::vector<std::string> gpus;        ///< as ExportOptions::gpus
+  bool gpuLibraries = false;            ///< as ExportOptions::gpu_libraries
   bool deterministic = false, measure = false, winograd = false, keepSubnormals = false;
   MemoryBudget memoryBudget;
   std::optional<DType> autocast;

@@ -169,6 +169,9 @@ struct ExportOptions {
   /// Architectures of GPUs, "sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
   /// of use_machine() if that is simulated. None needs to be here. Empty: a package for a processor.
   std::vector<std::string> gpus = {};
+  /// For these GPUs: cuBLASLt and cuDNN may compute products, convolutions and attention, where the machine that runs
+  /// the package has them (MachineOptions::libraries).
+  bool gpu_libraries = false;
 };
 
 namespace detail {

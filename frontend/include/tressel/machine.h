@@ -46,12 +46,19 @@ struct MachineOptions {
   /// Of a simulated machine: the architecture of its accelerators, "sm_80", "sm_90", "sm_100" or "sm_120". Programs then run the kernels that GPUs of this
   /// architecture would, emulated on the processor, and accelerators compute whatever they can. Empty: the processor's own kernels.
   std::string gpu = {};
+  /// Of a machine with GPUs: NVIDIA's cuBLASLt and cuDNN may compute products, convolutions and attention, in compiled
+  /// functions and in ops outside of them. Where one is not installed, Tressel's own kernels run instead, and a note on
+  /// standard error says so (docs/gpu.md). Sums of the two differ by rounding.
+  bool libraries = false;
 };
-/// Chooses the machine for this process: "cpu"; "cpu:2", the processor's cores as two accelerators, by the clock (docs/machines.md); "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them, "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them)
-/// or "sim:FILE.json". "sim:dgx-h100:64" is of 64 accelerators, in hosts of as many as the preset has, "sim:dgx-h100:16x4" of 16 hosts with 4 each; of
-/// more than 64 accelerators those of the first host are there, and explain_ranks counts on all. A simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
-/// another machine are compiled anew when they are called. Throws Error for a name that means nothing, for a machine
-/// that is not there, and for one that is not simulated and shall not compute.
+/// Chooses the machine for this process: "cpu"; "cpu:2", the processor's cores as two accelerators, by the clock
+/// (docs/machines.md); "cuda", this computer with its NVIDIA GPUs (docs/gpu.md), "cuda:1,3" with some of them,
+/// "cuda:0,0" with one card as two accelerators; "sim:NAME" (docs/machines.md lists them) or "sim:FILE.json".
+/// "sim:dgx-h100:64" is of 64 accelerators, in hosts of as many as the preset has, "sim:dgx-h100:16x4" of 16 hosts with
+/// 4 each; of more than 64 accelerators those of the first host are there, and explain_ranks counts on all. A simulated
+/// machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for another machine
+/// are compiled anew when they are called. Throws Error for a name that means nothing, for a machine that is not there,
+/// for one that is not simulated and shall not compute, and for `libraries` on one without GPUs.
 void use_machine(std::string_view name, MachineOptions options = {});
 /// Seconds by the machine's clock, since some fixed moment: virtual time of programs, on a simulated machine.
 double machine_seconds();

@@ -3,6 +3,7 @@
 #include "frontend/io/DlpackAbi.h"
 #include "frontend/tensor/Machine.h"
 #include "runtime/cuda/Driver.h"
+#include "test/standin/libraries/CublasControl.h"
 #include "tressel/runtime/CommandLog.h"
 #include "tressel/runtime/Package.h"
 #include "tressel/runtime/Simulated.h"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <string_view>
@@ -56,6 +58,53 @@ int64_t bytesMoved() {
     if (c.kind == runtime::DeviceCommandKind::Copy && c.from.device != c.to.device)
       bytes += c.bytes;
   return bytes;
+}
+
+//--- NVIDIA's libraries
+//----------------------------------------------------------------------------------------------------
+
+/// Products that the stand-in for cuBLASLt was given; nothing where it is NVIDIA's own, or not there.
+std::optional<uint64_t> productsOfLibrary() {
+  void *library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  if (!library)
+    return std::nullopt;
+  const auto control = reinterpret_cast<standin::CublasControl *(*)()>(dlsym(library, "tressel_standin_cublaslt"));
+  const auto products = control ? std::optional(control()->products) : std::nullopt;
+  dlclose(library);
+  return products;
+}
+
+TEST_F(Homes, LibrariesComputeProductsWhereTheyAreAllowed) {
+  const Tensor x = ramp(256, 512), w = ramp(512, 256), b = reshape(ramp(1, 256), {256});
+  const auto layer = [](const Tensor &x, const Tensor &w, const Tensor &b) { return relu(matmul(x, w) + b); };
+  const Floats want = layer(x, w, b).to_vector<float>();
+  auto near = [&](const Tensor &got) {
+    const Floats values = got.to_vector<float>();
+    ASSERT_EQ(values.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(values[i], want[i], 1e-4 * want[i]) << i;
+  };
+  if (!onCards()) {
+    EXPECT_NE(messageOf<Error>([] { use_machine("sim:2gpu-pcie3", {.libraries = true}); }).find("has no GPUs"),
+              std::string::npos);
+    EXPECT_NE(messageOf<Error>([] { use_machine("cpu", {.libraries = true}); }).find("has no GPUs"), std::string::npos);
+    return;
+  }
+  auto here = [&](const Tensor &t) { return t.to(gpu(0)); };
+  near(layer(here(x), here(w), here(b)));
+  const std::optional<uint64_t> before = productsOfLibrary();
+  EXPECT_FALSE(before && *before > 0);
+  use_machine("cuda", {.libraries = true});
+  near(layer(here(x), here(w), here(b)));
+  const std::optional<uint64_t> imperative = productsOfLibrary();
+  auto compiled = jit(layer, {.devices = {gpu(0)}});
+  near(compiled(here(x), here(w), here(b)));
+  if (imperative) {
+    EXPECT_GT(*imperative, 0u);
+    EXPECT_GT(*productsOfLibrary(), *imperative);
+  }
+  use_machine("cuda");
+  near(compiled(here(x), here(w), here(b))); // compiled anew
 }
 
 //--- Other libraries
