@@ -71,8 +71,8 @@ StateNames named_states(const TrainingState &state, std::source_location where =
 /// refuses: then the file of before is there still.
 void save_state(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
 
-/// A file that is being written. When it goes, it waits for the end; a failure that nobody waited for is then a line on
-/// standard error.
+/// A file that is being written. When it goes, it waits for the end; a failure that no call waited for is then a line
+/// on standard error.
 class PendingSave {
 public:
   PendingSave() = default;

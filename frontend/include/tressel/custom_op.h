@@ -123,7 +123,7 @@ struct CustomOpSpec {
 class CustomOp {
 public:
   /// Calls the op. Throws ShapeError, and Error when it has not exactly one result or is given an attribute that it
-  /// does not have. A kernel's failure is a RuntimeError, thrown by whoever waits for the result.
+  /// does not have. A kernel's failure is a RuntimeError, which the call throws that waits for the result.
   Tensor operator()(Arg a, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, Arg c, const CustomAttrs &attrs = {}) const;

@@ -4,7 +4,7 @@
 //   std::span<const float> elements = span_of<float>(x);  // looks at it
 //   Tensor m = from_mdspan(std::mdspan(p, 3, 4));         // copies
 //
-// Tensors never change, so whoever shares memory with one must not write to it either.
+// Tensors never change: code that shares memory with one must not write to it either.
 #pragma once
 
 #include <tressel/tensor.h>

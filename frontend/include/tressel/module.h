@@ -160,7 +160,7 @@ public:
 
 [[noreturn]] void failNotHybrid(const char *what, const std::source_location &where);
 [[noreturn]] void failReplacement(const Node &node, const Replacement &replacement, const std::source_location &where);
-/// Tells whoever records about a call of the module, or its result.
+/// Tells this thread's recorder, if there is one, of a call of the module, or of its result.
 void noteCall(const Node &node);
 void noteResult(const Node &node, std::vector<Tensor> results);
 /// A class's name as users write it.
@@ -320,7 +320,7 @@ public:
   void stage(int number, const std::vector<Device> &devices = {},
              std::source_location where = std::source_location::current()) const;
 
-  /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
+  /// Puts another module at the path. Calls of the old one through this tree are calls of the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
   /// programs are made anew. Throws Error when there is no such path.
   /// Throws Error too when the new one has the place that it is put into below it.

@@ -7,9 +7,9 @@
 //   std::cout << report;                                // how much was where, the drawing, who waited for what
 //
 // The timeline has a row per thread of the program, with the calls that handed something over, the ops that ran at once
-// and the waits; and a row per lane. Waits that nobody asked for by name (for reading an element, for printing, for
-// room in the queue, for memory) are told apart: they are what one looks for. Recording costs two looks at the clock
-// per op.
+// and the waits; and a row per lane. Hidden waits, which no line of the program asked for by name (for reading an
+// element, for printing, for room in the queue, for memory) are told apart, as they are the ones to remove. Recording
+// costs two looks at the clock per op.
 //
 // TRESSEL_PROFILE=FILE.svg in the environment records a whole program without a change to it: the file is written, and
 // the report printed on standard error, when it ends. Such a program must not call these functions itself.
@@ -28,7 +28,7 @@ namespace tressel {
 struct ProfiledWait {
   std::string what;    ///< "wait", "item", "printing", "room in the queue", ...
   std::string where;   ///< "train.cpp:42"; empty where it is not known
-  bool hidden = false; ///< nobody wrote a wait there
+  bool hidden = false; ///< no wait is written there
   uint64_t times = 0;
   double seconds = 0;
 };

@@ -58,7 +58,7 @@ public:
   virtual std::string typeName() const = 0;
   /// Empty when `child` is none of its own.
   virtual std::string nameOf(const ScopeOwner &child) const = 0;
-  uint32_t placed = 0; ///< where its ops are computed: the device's index + 2; 0: nobody said
+  uint32_t placed = 0; ///< where its ops are computed: the device's index + 2; 0: not said
   uint32_t stage = 0;  ///< of a pipeline: its number + 1, or 0 without one
 };
 

@@ -264,7 +264,7 @@ template <typename T> Tensor from_span(std::span<const T> elements, const Shape 
   return detail::fromBytes(elements.data(), {detail::dtypeFor<T>(), shape}, where);
 }
 
-/// Waits for everything that was computed so far. Throws the first failure that nobody has seen.
+/// Waits for everything that was computed so far. Throws the first failure that no call has thrown yet.
 void wait_all(std::source_location where = std::source_location::current());
 
 } // namespace tressel

@@ -15,11 +15,11 @@ public:
   static constexpr size_t kAlignment = 64;
   struct Piece {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner; ///< keeps them; null: somebody else does
+    std::shared_ptr<const void> owner; ///< keeps them alive; null: the caller does
   };
 
   Blob() = default;
-  Blob(std::span<const std::byte> bytes) { add(bytes); } ///< somebody else keeps them
+  Blob(std::span<const std::byte> bytes) { add(bytes); } ///< the caller keeps them alive
 
   void add(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
   const std::vector<Piece> &pieces() const { return pieces_; }

@@ -12,27 +12,27 @@
 // more than it does. Others go to a lane. A lane runs its tasks in order, so a chain of ops needs no word between them;
 // a task goes to the lane of the task that it waits for, and to another one where it could start there earlier by more
 // than it takes to hand it over: independent ops run side by side. A task waits for tasks of other lanes by their
-// numbers, which are always smaller than its own, so lanes never wait for each other in a circle. Whoever waits helps: it
-// runs queued tasks, on those lanes that it waits for, instead of sleeping.
+// numbers, which are always smaller than its own, so lanes never wait for each other in a circle. A thread that waits
+// helps: it runs queued tasks of the lanes that it waits for, instead of sleeping.
 //
 // Memory. A result's bytes are taken when its task is handed over, and given on when its last handle goes, even while
 // tasks that use it are queued: the next task on that lane may have them, as it runs later anyway. So a queue of any
 // length needs the memory of what is used at a time. A lane that is full, and memory that is short, make the caller
 // help until there is room; what handles hold is never waited for: if all is done and memory is still short, submit()
-// throws OutOfMemory and says who holds it. The bound is 80% of the machine's memory, or TRESSEL_MEMORY_LIMIT (bytes, or
-// with K, M or G).
+// throws OutOfMemory and says who holds it. The bound is 80% of the machine's memory, or TRESSEL_MEMORY_LIMIT (bytes,
+// or with K, M or G).
 //
 // Failures. A task that throws an Error or returns a status other than kKernelOk marks its outputs as failed; tasks
-// that read a failed storage are not run, and their outputs share the failure. It is thrown where somebody waits. A
-// failure that nobody ever waits for is printed at exit. The engine goes on working.
+// that read a failed storage are not run, and their outputs share the failure. The call that waits throws it. A
+// failure that no call waits for is printed at exit. The engine goes on working.
 //
 // Threads. All functions may be called from any thread, but not from inside a task: there submit() runs the new task
 // inline, and wait() throws. After a fork, calls in the child throw. Signals are not delivered to the engine's threads,
 // and none of its functions may be called in a signal handler: set a flag there.
 //
 // TRESSEL_LANES is the number of lanes, at most 8 (else as many as the process may use cores). TRESSEL_LOG_WAITS=1
-// prints each wait that somebody did not ask for by wait() or wait_all() and that was not over at once: for reading a
-// value, for printing, for room in a queue, for memory; =all those asked for as well.
+// prints each wait that the program did not ask for by wait() or wait_all() and that was not over at once: for reading
+// a value, for printing, for room in a queue, for memory; =all those asked for as well.
 #pragma once
 
 #include "tressel/runtime/Error.h"
@@ -95,7 +95,7 @@ struct TaskRecord {
   Kind kind = Kind::Inline;
   uint8_t lane = 0;       ///< of a queued task, or of a full queue; counts from 0 in the engine
   bool failed = false;    ///< itself, or what it reads
-  bool hidden = false;    ///< a wait that nobody asked for by name
+  bool hidden = false;    ///< a wait that the program did not ask for by name
   uint32_t thread = 0;    ///< that it ran or waited in: small numbers, from 1 on
   uint32_t caller = 0;    ///< the thread that submitted it
   const char *op = "";    ///< of the task; what a wait was for ("item", "wait_all", ...)
@@ -115,13 +115,13 @@ public:
 
   /// `lanes` at most kLanesPerEngine; 0: by TRESSEL_LANES or the number of cores.
   explicit Engine(int lanes = 0);
-  /// Finishes what is queued, then prints the failures nobody saw.
+  /// Finishes what is queued, then prints the failures that no call has thrown.
   ~Engine();
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
   /// Storage for a task's result, as submit() takes it: until then large ones have no memory, and data() is null.
-  /// Whoever writes the bytes from outside of a task uses Storage::allocate.
+  /// Bytes that are written from outside of a task need Storage::allocate.
   static StorageRef output(int64_t bytes);
   /// For who is about to take memory from elsewhere: waits until the bound has room for so many bytes more. Throws OutOfMemory.
   void makeRoomFor(int64_t bytes, const TaskInfo &info);
@@ -169,8 +169,8 @@ public:
   void wait(const Storage &storage, SourceLoc waitedAt = {}, const char *what = "wait");
   /// Returns when no queued task uses the bytes: the host may write or recycle them. Throws nothing of theirs.
   void waitForUses(const Storage &storage);
-  /// Returns when all that was submitted before is done. Throws the first failure nobody has seen, and lists the
-  /// others.
+  /// Returns when all that was submitted before is done. Throws the first failure that no call has thrown yet, and
+  /// lists the others.
   void waitAll(SourceLoc waitedAt = {});
 
   struct Stats {

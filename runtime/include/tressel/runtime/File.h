@@ -12,8 +12,8 @@ namespace tressel::runtime {
 
 /// The bytes of a regular file. Throws InputError that names the path and says why it cannot be read.
 std::vector<std::byte> readFile(const std::string &path);
-/// A regular file that is read in parts, where they are wanted. Not mapped: whoever cut a mapped file short would take
-/// the process along.
+/// A regular file that is read in parts, where they are wanted. Not mapped: another process that truncated a mapped
+/// file would end this one.
 class InputFile {
 public:
   /// Throws InputError that names the path and says why it cannot be read.

@@ -146,7 +146,7 @@ struct KernelDesc {
   FloatMode floats = FloatMode::Any;         ///< in which mode its code runs,
   FloatMode epilogueFloats = FloatMode::Any; ///< and that of the epilogue
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
-  std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where nobody asked for it
+  std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where it was not asked for
 };
 
 enum class CollectiveKind : uint8_t {

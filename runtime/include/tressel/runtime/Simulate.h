@@ -14,14 +14,14 @@
 // within hosts and between them, whichever is the shortest. In a step each member's piece is a transfer like any other;
 // the next step begins when all have ended.
 //
-// Of a program for the ranks of a mesh, one rank is simulated, whose devices are the first of the machine; all ranks take
-// the same time. Rank r has the accelerators behind those of the ranks before it, host by host. This rank's pieces take
-// the route to the member beside it, within its host or between hosts, and share an adapter with the other ranks of the
-// host, as these send at the same time. Other links of a host are taken to be the rank's own: where ranks share them,
-// simulate what expandRanks (Ranks.h) makes.
+// Of a program for the ranks of a mesh, one rank is simulated, whose devices are the first of the machine; all ranks
+// take the same time. Rank r has the accelerators behind those of the ranks before it, host by host. This rank's pieces
+// take the route to the member beside it, within its host or between hosts, and share an adapter with the other ranks
+// of the host, as these send at the same time. Other links of a host are taken to be the rank's own: where ranks share
+// them, simulate what expandRanks (Ranks.h) makes.
 //
 // A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
-// of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
+// of a branch the longer body; a While once, as its number of iterations is not known. Host calls take no time.
 #pragma once
 
 #include "tressel/runtime/CollectivePlan.h"

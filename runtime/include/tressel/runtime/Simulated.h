@@ -2,9 +2,9 @@
 // processor, on memory of their own, and time is virtual (CommandLog.h). What it computes is what a real machine would;
 // how long that takes is as true as the figures are.
 //
-// It is also where mistakes are found. A schedule that lacks a wait runs on it in any order that its waits allow; bytes
-// that nobody wrote or that are given up can be made to show; so can accesses that a kernel did not declare; and things
-// go wrong when they are told to.
+// It is also where mistakes are found. A schedule that lacks a wait runs on it in any order that its waits allow; reads
+// of bytes that were never written, or whose memory was released, can be made to show; so can accesses that a kernel
+// did not declare; and failures can be injected.
 #pragma once
 
 #include "tressel/runtime/CommandLog.h"
@@ -19,7 +19,7 @@ struct SimulatedOptions {
   /// Commands run one at a time in an order that this seed chooses among those that the waits allow; else as given.
   std::optional<uint64_t> interleaving;
   /// An access that no wait orders behind an earlier one of the same bytes, one of which writes, is a failure, whatever
-  /// order was run: one run finds what any order of its commands could do wrong. So is reading what nobody wrote.
+  /// order was run: one run finds what any order of its commands could do wrong. So is reading what was never written.
   bool checkRaces = false;
   /// Memory that is allocated, released or about to be overwritten holds NaNs (all bits set).
   bool poison = false;

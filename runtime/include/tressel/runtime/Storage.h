@@ -1,12 +1,13 @@
-// Memory of tensors: counted references to 64-byte aligned blocks of the host, to a caller's memory with its deleter, or to memory
-// of an accelerator (DeviceStorage.h).
+// Memory of tensors: counted references to 64-byte aligned blocks of the host, to a caller's memory with its deleter,
+// or to memory of an accelerator (DeviceStorage.h).
 //
 //   StorageRef s = Storage::allocate(n * 4);
 //   StorageRef t = Storage::adopt(ptr, bytes, [](void *p, void *user) { ... }, user);
 //
-// A storage knows which task writes it (`ready`) and which tasks use it last (`lastUse`); whoever writes host memory
+// A storage knows which task writes it (`ready`) and which tasks use it last (`lastUse`); code that writes host memory
 // directly waits for the latter first (Engine.h). References may be copied and dropped in any thread. Queued tasks
-// count apart: a task's result that nobody but they need (Engine::output) gives its bytes to later tasks of their lane.
+// count apart: a task's result that only queued tasks need (Engine::output) gives its bytes to later tasks of their
+// lane.
 #pragma once
 
 #include "tressel/runtime/Error.h"
@@ -28,7 +29,7 @@ struct Failure {
   std::string message;
   std::string op;
   SourceLoc where;
-  /// Set when somebody was told; failures nobody saw are printed at exit.
+  /// Set when a call has thrown it; failures that none threw are printed at exit.
   mutable std::atomic<bool> observed{false};
 
   /// As the exception a waiter gets; `waitedAt` becomes part of the trace.
@@ -128,7 +129,7 @@ public:
     if (storage_)
       storage_->release();
   }
-  /// One more reference to what somebody else holds.
+  /// One more reference to a storage that has one already.
   static StorageRef share(Storage *storage) {
     StorageRef ref(storage);
     ref.retain();

@@ -1,6 +1,6 @@
-// Proves that a flat schedule is safe, whoever made it: the compiler's last step, and the package loader's check of a
-// file that may be hostile. One forward walk over the commands with a vector clock per stream and an interval map per
-// space; 100,000 commands take about a tenth of a second.
+// Proves that a flat schedule is safe, wherever it comes from: the compiler's last step, and the package loader's check
+// of a file that may be hostile. One forward walk over the commands with a vector clock per stream and an interval map
+// per space; 100,000 commands take about a tenth of a second.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -14,8 +14,8 @@ enum class ViolationKind : uint8_t {
   Structure,        ///< an index, a size, an operand count or a wait that means nothing
   Access,           ///< a command touches what its command list may not: it writes an input, for example
   Race,             ///< two commands touch the same bytes, one writes, and nothing orders them
-  ReadBeforeWrite,  ///< bytes are read that nobody has written
-  OutputIncomplete, ///< an output has bytes that nobody writes
+  ReadBeforeWrite,  ///< bytes are read that no command has written
+  OutputIncomplete, ///< an output has bytes that no command writes
   Deadlock,         ///< collectives may wait for each other, or some ranks for a collective that others do not run
 };
 enum class Phase : uint8_t { Prepare, Step };
