@@ -6,15 +6,13 @@
 // host, bias and relu. It has four algorithms, which add up in different orders and differ in what they need; what one
 // of them cannot do is refused, as NVIDIA's library refuses it. By the documentation ("cuBLAS", "Using the cuBLASLt
 // API"); nothing of the project is used.
-#include "../driver/Control.h"
 #include "CublasControl.h"
+#include "Library.h"
 #include "Numbers.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -22,8 +20,8 @@
 
 namespace {
 
-using tressel::standin::Control;
 using tressel::standin::CublasControl;
+using tressel::standin::driver;
 using tressel::standin::LibraryBytes;
 using tressel::standin::Number;
 
@@ -74,19 +72,7 @@ struct Candidate {
 CublasControl state;
 std::mutex mutex;
 
-int refuse(int status, const char *why) {
-  ++state.refused;
-  state.lastRefusal = why;
-  return status;
-}
-
-const Control *driver() {
-  static const Control *const found = [] {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library ? static_cast<const Control *>(dlsym(library, "tressel_standin_control")) : nullptr;
-  }();
-  return found;
-}
+int refuse(int status, const char *why) { return tressel::standin::refuse(state, status, why); }
 
 //--- Attributes -------------------------------------------------------------------------------------------------------
 struct Attribute {
@@ -238,16 +224,9 @@ struct Product {
   float alpha, beta;
   uint64_t a, b, c, d, workspace;
 
-  static void run(void *user) {
-    const std::unique_ptr<Product> product(static_cast<Product *>(user));
-    product->compute();
-  }
   void compute() const {
-    const Control &control = *driver();
     const Problem &p = problem;
-    auto at = [&](uint64_t address, int type) {
-      return static_cast<std::byte *>(control.host(address, bytesOf(type)));
-    };
+    auto at = [&](uint64_t address, int type) { return tressel::standin::hostOf(address, bytesOf(type)); };
     auto value = [&](uint64_t address, const Layout &l, int64_t batch, int64_t row, int64_t column) {
       return load(at(address + offsetOf(l, batch, row, column), static_cast<int>(l.type)), static_cast<int>(l.type));
     };
@@ -300,14 +279,9 @@ struct Product {
 
 } // namespace
 
-#define PUBLIC extern "C" __attribute__((visibility("default")))
-
 PUBLIC CublasControl *tressel_standin_cublaslt() { return &state; }
 
-PUBLIC size_t cublasLtGetVersion() {
-  const char *other = std::getenv("TRESSEL_STANDIN_CUBLASLT_VERSION");
-  return other ? static_cast<size_t>(std::atoll(other)) : 130100;
-}
+PUBLIC size_t cublasLtGetVersion() { return tressel::standin::versionFrom("TRESSEL_STANDIN_CUBLASLT_VERSION", 130100); }
 
 PUBLIC const char *cublasLtGetStatusName(int status) {
   switch (status) {
@@ -404,7 +378,8 @@ PUBLIC int cublasLtMatmulAlgoGetHeuristic(Context *context, Operation *operation
   uint64_t alignment[4];
   std::copy(std::begin(preference->alignment), std::end(preference->alignment), alignment);
   for (const Kind kind : kKinds) {
-    if (*found == wanted || (state.onlyAlgorithm && kind != state.onlyAlgorithm) || workspaceOf(kind, p) > preference->workspace || missing(kind, p, alignment) ||
+    if (*found == wanted || (state.onlyAlgorithm && kind != state.onlyAlgorithm) ||
+        workspaceOf(kind, p) > preference->workspace || missing(kind, p, alignment) ||
         (kind == kSplit && !(preference->reductions & 2)))
       continue;
     candidates[(*found)++] = {spell(kind), workspaceOf(kind, p), kOk, 1, {}};
@@ -480,9 +455,8 @@ PUBLIC int cublasLtMatmul(Context *context, Operation *operation, const float *a
   if (const size_t used = workspaceOf(product->kind, p))
     bytes.push_back({workspace, used, true});
   const int kind = static_cast<int>(product->kind);
-  if (driver()->enqueue(stream, "cublasLtMatmul", bytes.data(), bytes.size(), Product::run, product.get()) != 0)
+  if (!tressel::standin::issue(stream, "cublasLtMatmul", bytes, std::move(product)))
     return refuse(kExecutionFailed, "the driver");
-  static_cast<void>(product.release()); // the operation's
   ++state.products;
   state.lastAlgorithm = kind;
   return kOk;

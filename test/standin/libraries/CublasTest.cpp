@@ -277,7 +277,14 @@ TEST_F(Cublas, EveryAlgorithmIsRight) {
   for (const int algorithm : {11, 12, 13, 14})
     for (const DType type : {f32, f16, bf16}) {
       library().onlyAlgorithm = uint64_t(algorithm);
-      const Problem p{.type = type, .batch = 2, .m = 16, .n = 16, .k = 64, .bias = true, .relu = true, .residual = Residual::InPlace};
+      const Problem p{.type = type,
+                      .batch = 2,
+                      .m = 16,
+                      .n = 16,
+                      .k = 64,
+                      .bias = true,
+                      .relu = true,
+                      .residual = Residual::InPlace};
       ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p) << ", algorithm " << algorithm;
       EXPECT_EQ(library().lastAlgorithm, algorithm);
     }
