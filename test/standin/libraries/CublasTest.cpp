@@ -1,33 +1,17 @@
 // Products that cuBLASLt computes, against the stand-in library and driver: results against plain loops, the generated
 // kernel where the library does not serve, errors, choices of algorithms, planted mistakes.
 #include "CublasControl.h"
-#include "Launches.h"
+#include "LibraryTests.h"
 
+#include <array>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <random>
-#include <sstream>
-#include <sys/wait.h>
 
 namespace tressel::runtime {
 namespace {
 
 standin::CublasControl &library() {
-  static auto *const control = [] {
-    void *opened = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
-    const auto get =
-        opened ? reinterpret_cast<standin::CublasControl *(*)()>(dlsym(opened, "tressel_standin_cublaslt")) : nullptr;
-    if (!get) {
-      std::fprintf(
-          stderr,
-          "the stand-in cuBLASLt is not there (standin/libcublasLt.so.13 beside the folder bin of the build)\n");
-      std::exit(2);
-    }
-    return get();
-  }();
-  return *control;
+  static auto &control = controlOf<standin::CublasControl>("libcublasLt.so.13", "tressel_standin_cublaslt");
+  return control;
 }
 
 enum class Residual { None, Separate, InPlace };
@@ -82,17 +66,13 @@ std::string callOf(const Problem &p, const std::string &m = {}) {
   return text.str();
 }
 KernelDesc descOf(const Problem &p, const std::string &call, const std::string &more = {}) {
-  KernelDesc desc{.symbol = "product", .provider = "cuda"};
-  desc.target = KernelTarget::GpuLibrary;
-  desc.params = R"({"threads":32,)" + more + R"("library":)" + call + "}";
-  desc.range = p.m * p.n;
-  return desc;
+  return libraryKernel("product", call, p.m * p.n, more);
 }
 
 /// The operands of a product on a card, and what must come out.
-class Product {
+class Product : public Operands {
 public:
-  Product(Card &card, const Problem &p, uint64_t seed = 1) : card_(card), p_(p), random_(seed) {
+  Product(Card &card, const Problem &p, uint64_t seed = 1) : Operands(card, p.type, seed, p.shift, p.shifted), p_(p) {
     left_ = add(p.leftElements(), Access::Read);
     right_ = add(p.rightElements(), Access::Read);
     if (p.bias)
@@ -100,17 +80,14 @@ public:
     const int64_t results = p.batch * p.m * p.n;
     if (p.residual != Residual::None)
       residual_ = add(results, Access::Read);
-    if (p.residual == Residual::InPlace) {
-      regions.push_back(regions.back());
-      regions.back().access = Access::Write;
-      regions[regions.size() - 2].access = Access::Read;
-    } else
+    if (p.residual == Residual::InPlace)
+      addInPlace();
+    else
       add(results, Access::Write);
   }
   /// Of the result, as it is there.
   std::string check() {
-    const Region &result = regions.back();
-    const std::vector<std::byte> bytes = card_.copyOut(static_cast<std::byte *>(result.address), size_t(result.bytes));
+    const std::vector<float> values = result();
     const auto l = p_.left(), r = p_.right();
     for (int64_t b = 0; b < p_.batch; ++b)
       for (int64_t i = 0; i < p_.m; ++i)
@@ -128,54 +105,16 @@ public:
             sum += double(residual_[at]), size += std::fabs(double(residual_[at]));
           if (p_.relu)
             sum = std::max(sum, 0.0);
-          const double inSum = double(p_.k + 4) * 0x1p-24 * size, unit = p_.type == f32   ? 0x1p-24
-                                                                         : p_.type == f16 ? 0x1p-11
-                                                                                          : 0x1p-8;
-          const double bound = inSum + unit * (std::fabs(sum) + inSum) + 0x1p-25;
-          const double value = double(load(&bytes[at * size_t(sizeOf(p_.type))], p_.type));
-          if (!(std::fabs(value - sum) <= bound)) {
-            std::ostringstream text;
-            text << "element " << b << " " << i << " " << j << " is " << value << " instead of " << sum << ", within "
-                 << bound;
-            return text.str();
-          }
+          const double inSum = double(p_.k + 4) * 0x1p-24 * size;
+          const double bound = inSum + unitOf(p_.type) * (std::fabs(sum) + inSum) + 0x1p-25;
+          if (const std::string wrong = compare({b, i, j}, double(values[at]), sum, bound); !wrong.empty())
+            return wrong;
         }
     return "";
   }
-  Event launch(const DeviceKernelRef &kernel, const KernelDesc &desc, std::span<const int64_t> scalars = {},
-               Stream *stream = nullptr, std::span<const Event> waits = {}) {
-    return (stream ? *stream : *card_.stream)
-        .submit({.kind = DeviceCommandKind::Launch,
-                 .regions = regions,
-                 .waits = waits,
-                 .kernel = kernel.get(),
-                 .desc = &desc,
-                 .scalars = scalars,
-                 .tag = 7});
-  }
-
-  std::vector<Region> regions;
 
 private:
-  /// Random values, which the card gets if they are read.
-  std::vector<float> add(int64_t count, Access access) {
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float &value : values)
-      value = uniform(random_);
-    std::vector<std::byte> bytes = spell(values, p_.type);
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = load(&bytes[i * size_t(sizeOf(p_.type))], p_.type);
-    const int64_t shift = p_.shifted < 0 || size_t(p_.shifted) == regions.size() ? p_.shift * sizeOf(p_.type) : 0;
-    std::byte *at = card_.allocate(bytes.size() + size_t(shift)) + shift;
-    regions.push_back(Card::on(at, bytes.size(), access));
-    if (access == Access::Read)
-      card_.await(card_.copyIn(at, bytes));
-    return values;
-  }
-  Card &card_;
   const Problem p_;
-  std::mt19937_64 random_;
   std::vector<float> left_, right_, bias_, residual_;
 };
 
@@ -191,7 +130,7 @@ std::string tryProduct(Card &card, const Problem &p) {
 class Cublas : public ::testing::Test {
 protected:
   void SetUp() override {
-    driver().configure("forget=1 fail=0 fail-kernel=0 error=0 order=eager seed=0 patience=3");
+    resetDriver();
     library() = {};
   }
   void TearDown() override { EXPECT_EQ(standin::findings(driver()), "") << library().lastRefusal; }
@@ -200,7 +139,6 @@ protected:
 TEST_F(Cublas, EveryCombinationIsRight) {
   Card card;
   uint64_t count = 0;
-  const char *orders[] = {"eager", "late", "random", "reversed"};
   for (const DType type : {f32, f16, bf16})
     for (int bits = 0; bits < 32; ++bits)
       for (const Residual residual : {Residual::None, Residual::Separate, Residual::InPlace})
@@ -210,8 +148,7 @@ TEST_F(Cublas, EveryCombinationIsRight) {
             p.leftByColumns = bits & 1, p.rightByColumns = bits & 2, p.bias = bits & 4, p.relu = bits & 8,
             p.alpha = bits & 16 ? -0.375 : 1;
             p.residual = residual;
-            driver().configure(("order=" + std::string(orders[count % 4]) + " seed=" + std::to_string(count)).c_str());
-            ++count;
+            nextOrder(count++);
             ASSERT_EQ(tryProduct(card, p), "") << ::testing::PrintToString(p) << ": " << library().lastRefusal;
           }
   EXPECT_EQ(library().products, count); // none ran as generated
@@ -290,21 +227,13 @@ TEST_F(Cublas, EveryAlgorithmIsRight) {
     }
 }
 
-/// Two streams at work at the same time have a workspace each.
 TEST_F(Cublas, StreamsShareNoWorkspace) {
   library().onlyAlgorithm = 13;
   Card card;
   const Problem p{.m = 16, .n = 16, .k = 64};
   const KernelDesc desc = descOf(p, callOf(p));
-  const DeviceKernelRef kernel = card.load(desc);
   Product one(card, p, 1), two(card, p, 2);
-  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-  driver().configure("order=late");
-  const Event ends[] = {one.launch(kernel, desc), two.launch(kernel, desc, {}, other.get())};
-  for (const Event &end : ends)
-    ASSERT_EQ(card.await(end), "");
-  EXPECT_EQ(one.check(), "");
-  EXPECT_EQ(two.check(), "");
+  expectNoSharedWorkspace(card, card.load(desc), desc, one, two);
 }
 
 TEST_F(Cublas, AKernelTakesOtherAddressesAndSizes) {
@@ -360,10 +289,7 @@ TEST_F(Cublas, TheGeneratedKernelRunsForSizesThatTheLaunchDoesNotCarry) {
 
 TEST_F(Cublas, TheGeneratedKernelRunsForStridesThatTheLibraryDoesNotTake) {
   Problem p;
-  std::string call = callOf(p);
-  const std::string from = "[45,9,1]", to = "[45,1,1]"; // rows that overlap
-  call.replace(call.find(from), from.size(), to);
-  EXPECT_EQ(runWithGenerated(p, call), "");
+  EXPECT_EQ(runWithGenerated(p, with(callOf(p), "[45,9,1]", "[45,1,1]")), ""); // rows that overlap
   EXPECT_EQ(library().products, 0u);
 }
 
@@ -389,15 +315,7 @@ TEST_F(Cublas, DescriptionsThatMakeNoSenseAreRefused) {
   Card card;
   for (const auto &[from, to] : {std::pair("\"f32\"", "\"i8\""), std::pair("[45,9,1]", "[9,1]"),
                                  std::pair("\"m\":5", "\"m\":\"5 +\""), std::pair("\"m\":5,", "")}) {
-    std::string call = callOf({});
-    call.replace(call.find(from), std::strlen(from), to);
-    const KernelDesc desc = descOf({}, call);
-    try {
-      card.load(desc);
-      ADD_FAILURE() << call;
-    } catch (const InputError &problem) {
-      EXPECT_NE(std::string(problem.what()).find("kernel 'product'"), std::string::npos) << problem.what();
-    }
+    expectRefused(card, descOf({}, with(callOf({}), from, to)), "kernel 'product'");
   }
 }
 
@@ -439,60 +357,20 @@ TEST_F(Cublas, RecordedLaunchesAreNoNodesOfGraphs) {
 }
 
 TEST_F(Cublas, NothingIsLeftBehind) {
-  {
-    Card card;
-    ASSERT_EQ(tryProduct(card, {}), "");
-  }
-  const standin::Alive before = driver().alive();
-  {
-    Card card;
-    ASSERT_EQ(tryProduct(card, {}), "");
-  }
-  const standin::Alive after = driver().alive();
-  EXPECT_EQ(std::memcmp(&before, &after, sizeof before), 0);
-  EXPECT_EQ(after.allocations, 0u);
+  expectNothingIsLeftBehind([](Card &card) { return tryProduct(card, {}); });
 }
 
 TEST_F(Cublas, ACardWithoutMemoryForAWorkspaceDoesWithout) {
-  driver().configure("bytes=8388608");
-  {
-    Card card;
-    EXPECT_EQ(tryProduct(card, {}), "");
-  }
-  driver().configure("bytes=8589934592");
+  tryWithLittleMemory([](Card &card) { return tryProduct(card, {}); });
   EXPECT_EQ(library().products, 1u);
 }
 
-/// Each call of the driver fails once: the result is right, or an error says what failed.
 TEST_F(Cublas, EveryCallMayFail) {
-  {
-    Card card;
-    ASSERT_EQ(tryProduct(card, {}), "");
-  } // cards are listed once for the process
   const Problem p{.bias = true, .residual = Residual::InPlace};
-  int failed = 0;
-  for (uint64_t n = 1;; ++n) {
-    ASSERT_LT(n, 1000u);
-    driver().configure(("forget=1 order=random seed=" + std::to_string(n) + " fail=" + std::to_string(n)).c_str());
-    std::string message;
-    try {
-      Card card;
-      message = tryProduct(card, p);
-    } catch (const Error &problem) {
-      message = problem.what();
-    }
-    const std::string call = driver().failedCall();
-    ASSERT_EQ(standin::findings(driver()), "") << n << ": " << call;
-    if (call.empty())
-      break;
-    EXPECT_EQ(message.find("element"), std::string::npos) << n << ": " << call << ": " << message;
-    failed += !message.empty();
-  }
-  EXPECT_GT(failed, 5);
+  expectEveryCallMayFail([&](Card &card) { return tryProduct(card, p); });
 }
 
-//--- Choices of algorithms, each in a process of its own
-//--------------------------------------------------------------------
+//--- Choices of algorithms, each in a process of its own --------------------------------------------------------------
 /// Runs a product twice, and says what was asked of the library and which algorithm ran last.
 [[noreturn]] void chooseOnce(const char *tune, bool stamps, Residual residual) {
   if (tune)
@@ -510,10 +388,8 @@ TEST_F(Cublas, EveryCallMayFail) {
 }
 
 TEST_F(Cublas, AlgorithmsAreMeasuredOnceAndKept) {
-  const char *kFolder = "TRESSEL_CUBLAS_TEST_FOLDER"; // the processes that EXPECT_EXIT begins run all of this
-  if (char made[] = "/tmp/cublas-test-XXXXXX"; !std::getenv(kFolder) && mkdtemp(made))
-    setenv(kFolder, made, 1);
-  const std::string folder = std::getenv(kFolder);
+  const TestFolder made("TRESSEL_CUBLAS_TEST_FOLDER");
+  const std::string folder = made.path;
   setenv("TRESSEL_CACHE_DIR", folder.c_str(), 1);
   // One product of the heuristic's choice each; four algorithms, each four times, and then the choice, twice.
   EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0),
@@ -531,94 +407,39 @@ TEST_F(Cublas, AlgorithmsAreMeasuredOnceAndKept) {
   }
   EXPECT_EXIT(chooseOnce("1", false, Residual::None), ::testing::ExitedWithCode(0), "heuristics 1 products 18 ");
   unsetenv("TRESSEL_CACHE_DIR");
-  unsetenv(kFolder);
-  std::filesystem::remove_all(folder);
 }
 
-//--- Without the library
-//------------------------------------------------------------------------------------------------
-/// What a process does that has no cuBLASLt that serves.
-int runWithoutLibrary() {
-  const std::string wrong =
-      runWithGenerated({}, callOf({})) + runWithGenerated({}, callOf({})) + standin::findings(driver());
-  std::fprintf(stderr, "%s", wrong.c_str());
-  return wrong.empty() ? 0 : 1;
-}
-
+//--- Without the library ----------------------------------------------------------------------------------------------
 TEST_F(Cublas, TheGeneratedKernelRunsWithoutTheLibrary) {
-  char folder[] = "/tmp/cublas-test-XXXXXX";
-  ASSERT_TRUE(mkdtemp(folder));
-  const std::string base = folder;
-  Dl_info where;
-  ASSERT_TRUE(dladdr(reinterpret_cast<const void *>(driver().alive), &where));
-  std::filesystem::create_symlink(std::filesystem::canonical(where.dli_fname), base + "/libcuda.so.1");
-  for (const char *name :
-       {"/libcublasLt.so.13", "/libcublasLt.so.12"}) // files that are no libraries: the system's are not looked for
-    std::ofstream(base + name) << "";
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command = "TRESSEL_STANDIN_TRIED=1 LD_LIBRARY_PATH='" + base + "' '" + program +
-                              "' --without-library 2>'" + base + "/notes'";
-  const int status = std::system(command.c_str());
-  std::ostringstream notes;
-  notes << std::ifstream(base + "/notes").rdbuf();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << notes.str();
-  const std::string text = notes.str(),
-                    note = "products run as generated kernels, without cuBLASLt: libcublasLt.so.13 is not found";
-  EXPECT_NE(text.find(note), std::string::npos) << text;
-  EXPECT_EQ(text.find(note), text.rfind(note)) << text;
-  std::filesystem::remove_all(base);
+  expectOnce(notesWithoutFiles({"libcublasLt.so.13", "libcublasLt.so.12"}),
+             "products run as generated kernels, without cuBLASLt: libcublasLt.so.13 is not found");
 }
 
 TEST_F(Cublas, TheGeneratedKernelRunsWithALibraryThatIsTooOld) {
-  char notes[] = "/tmp/cublas-test-XXXXXX";
-  const int file = mkstemp(notes);
-  ASSERT_GE(file, 0);
-  close(file);
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const int status =
-      std::system(("TRESSEL_STANDIN_CUBLASLT_VERSION=111003 '" + program + "' --without-library 2>" + notes).c_str());
-  std::ostringstream text;
-  text << std::ifstream(notes).rdbuf();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text.str();
-  EXPECT_NE(text.str().find("libcublasLt.so.13 is cuBLASLt 11.10.3, and 12.0.0 is the oldest that serves"),
-            std::string::npos)
-      << text.str();
-  std::filesystem::remove(notes);
+  expectOnce(notesWithoutLibrary("TRESSEL_STANDIN_CUBLASLT_VERSION=111003"),
+             "libcublasLt.so.13 is cuBLASLt 11.10.3, and 12.0.0 is the oldest that serves");
 }
 
-//--- Planted mistakes
-//-----------------------------------------------------------------------------------------------------
+//--- Planted mistakes -------------------------------------------------------------------------------------------------
 TEST_F(Cublas, AWrongLeadingDimensionIsFound) {
   Card card;
   Problem p{.gap = 3};
-  std::string call = callOf(p);
-  const std::string from = "\"strides\":[60,12,1]", to = "\"strides\":[60,11,1]"; // of the left operand
-  ASSERT_NE(call.find(from), std::string::npos) << call;
-  call.replace(call.find(from), from.size(), to);
-  const KernelDesc desc = descOf(p, call);
+  const KernelDesc desc = descOf(p, with(callOf(p), "[60,12,1]", "[60,11,1]")); // of the left operand
   const DeviceKernelRef kernel = card.load(desc);
   Product product(card, p);
   ASSERT_EQ(card.await(product.launch(kernel, desc)), "");
   EXPECT_NE(product.check(), "");
 }
 
-/// Two products over the same result, on two streams.
-std::string twoStreams(bool waits) {
-  Card card;
+TEST_F(Cublas, AMissingWaitIsFound) {
   const Problem p;
   const KernelDesc desc = descOf(p, callOf(p));
-  const DeviceKernelRef kernel = card.load(desc);
-  Product product(card, p);
-  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-  const Event first = product.launch(kernel, desc);
-  const Event second =
-      product.launch(kernel, desc, {}, other.get(), waits ? std::span(&first, 1) : std::span<const Event>());
-  card.await(first), card.await(second);
-  return standin::findings(driver());
-}
-TEST_F(Cublas, AMissingWaitIsFound) {
-  EXPECT_EQ(twoStreams(true), "");
-  EXPECT_NE(twoStreams(false).find("cublasLtMatmul"), std::string::npos);
+  for (const bool waits : {true, false}) {
+    Card card;
+    Product product(card, p);
+    const std::string found = twoStreams(card, card.load(desc), desc, product, waits);
+    EXPECT_EQ(found.find("cublasLtMatmul") == std::string::npos, waits) << found;
+  }
   driver().configure("forget=1");
 }
 
@@ -626,15 +447,8 @@ TEST_F(Cublas, AMissingWaitForABiasIsFound) {
   Card card;
   const Problem p{.bias = true};
   const KernelDesc desc = descOf(p, callOf(p));
-  const DeviceKernelRef kernel = card.load(desc);
   Product product(card, p);
-  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-  const Region bias[] = {product.regions[2]};
-  const Event fill = other->submit({.kind = DeviceCommandKind::Fill, .regions = bias});
-  const Event end = product.launch(kernel, desc);
-  card.await(fill), card.await(end);
-  EXPECT_NE(standin::findings(driver()), "");
-  driver().configure("forget=1");
+  expectMissingWaitIsFound(card, card.load(desc), desc, product, 2);
 }
 
 /// What NVIDIA's library refuses.
@@ -685,15 +499,11 @@ TEST_F(Cublas, TheStandInRefusesMistakes) {
 }
 
 } // namespace
+
+std::string tryWithoutCublas() { return runWithGenerated({}, callOf({})); }
+
 } // namespace tressel::runtime
 
 int main(int argc, char **argv) {
-  const auto &control = tressel::standin::requireStandIn(argv, "cards=1 findings=keep");
-  if (argc > 1 && std::string_view(argv[1]) == "--without-library") {
-    control.configure("forget=1");
-    return tressel::runtime::runWithoutLibrary();
-  }
-  ::testing::InitGoogleTest(&argc, argv);
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  return RUN_ALL_TESTS();
+  return tressel::runtime::runLibraryTests(argc, argv, tressel::runtime::tryWithoutCublas);
 }

@@ -1,33 +1,18 @@
 // Convolutions that cuDNN computes, against the stand-in library and driver: results against plain loops, the generated
 // kernel where the library does not serve, errors, choices of engines, planted mistakes.
 #include "CudnnControl.h"
-#include "Launches.h"
+#include "LibraryTests.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <random>
-#include <sstream>
-#include <sys/wait.h>
 
 namespace tressel::runtime {
 namespace {
 
 standin::CudnnControl &library() {
-  static auto *const control = [] {
-    void *opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    const auto get =
-        opened ? reinterpret_cast<standin::CudnnControl *(*)()>(dlsym(opened, "tressel_standin_cudnn")) : nullptr;
-    if (!get) {
-      std::fprintf(stderr,
-                   "the stand-in cuDNN is not there (standin/libcudnn.so.9 beside the folder bin of the build)\n");
-      std::exit(2);
-    }
-    return get();
-  }();
-  return *control;
+  static auto &control = controlOf<standin::CudnnControl>("libcudnn.so.9", "tressel_standin_cudnn");
+  return control;
 }
 
 using Pair = std::array<int64_t, 2>;
@@ -75,40 +60,29 @@ std::string callOf(const Problem &p, const std::string &batch = {}) {
   text << R"(,"result":)" << next << "}";
   return text.str();
 }
-std::string with(std::string call, const std::string &from, const std::string &to) {
-  const size_t at = call.find(from);
-  if (at == std::string::npos)
-    throw RuntimeError("there is no " + from + " in " + call);
-  return call.replace(at, from.size(), to);
-}
 KernelDesc descOf(const Problem &p, const std::string &call, const std::string &more = {}) {
-  KernelDesc desc{.symbol = "convolution", .provider = "cuda"};
-  desc.target = KernelTarget::GpuLibrary;
-  desc.params = R"({"threads":32,)" + more + R"("library":)" + call + "}";
-  desc.range = p.results();
-  return desc;
+  return libraryKernel("convolution", call, p.results(), more);
 }
 
 /// The operands of a convolution on a card, and what must come out.
-class Convolution {
+class Convolution : public Operands {
 public:
-  Convolution(Card &card, const Problem &p, uint64_t seed = 1) : card_(card), p_(p), random_(seed) {
+  Convolution(Card &card, const Problem &p, uint64_t seed = 1)
+      : Operands(card, p.type, seed, p.shift, p.shifted), p_(p) {
     image_ = add(p.batch * p.inChannels * p.in[0] * p.in[1], Access::Read);
     weights_ = add(p.outChannels * p.depth(), Access::Read);
     if (p.bias)
       bias_ = add(p.outChannels, Access::Read);
     if (p.residual != Residual::None)
       residual_ = add(p.results(), Access::Read);
-    if (p.residual == Residual::InPlace) {
-      regions.push_back(regions.back());
-      regions.back().access = Access::Write;
-    } else
+    if (p.residual == Residual::InPlace)
+      addInPlace();
+    else
       add(p.results(), Access::Write);
   }
   /// Of the result, as it is there.
   std::string check() {
-    const Region &result = regions.back();
-    const std::vector<std::byte> bytes = card_.copyOut(static_cast<std::byte *>(result.address), size_t(result.bytes));
+    const std::vector<float> values = result();
     const Pair out{p_.out(0), p_.out(1)};
     auto place = [&](int64_t n, int64_t c, int64_t channels, const Pair &size, int64_t y, int64_t x) {
       return size_t(p_.last ? ((n * size[0] + y) * size[1] + x) * channels + c
@@ -140,54 +114,16 @@ public:
               sum += double(residual_[at]), size += std::fabs(double(residual_[at]));
             if (p_.relu)
               sum = std::max(sum, 0.0);
-            const double inSum = double(p_.depth() + 4) * 0x1p-24 * size, unit = p_.type == f32   ? 0x1p-24
-                                                                                 : p_.type == f16 ? 0x1p-11
-                                                                                                  : 0x1p-8;
-            const double bound = inSum + unit * (std::fabs(sum) + inSum) + 0x1p-25;
-            const double value = double(load(&bytes[at * size_t(sizeOf(p_.type))], p_.type));
-            if (!(std::fabs(value - sum) <= bound)) {
-              std::ostringstream text;
-              text << "element " << n << " " << o << " " << y << " " << x << " is " << value << " instead of " << sum
-                   << ", within " << bound;
-              return text.str();
-            }
+            const double inSum = double(p_.depth() + 4) * 0x1p-24 * size;
+            const double bound = inSum + unitOf(p_.type) * (std::fabs(sum) + inSum) + 0x1p-25;
+            if (const std::string wrong = compare({n, o, y, x}, double(values[at]), sum, bound); !wrong.empty())
+              return wrong;
           }
     return "";
   }
-  Event launch(const DeviceKernelRef &kernel, const KernelDesc &desc, std::span<const int64_t> scalars = {},
-               Stream *stream = nullptr, std::span<const Event> waits = {}) {
-    return (stream ? *stream : *card_.stream)
-        .submit({.kind = DeviceCommandKind::Launch,
-                 .regions = regions,
-                 .waits = waits,
-                 .kernel = kernel.get(),
-                 .desc = &desc,
-                 .scalars = scalars,
-                 .tag = 7});
-  }
-
-  std::vector<Region> regions;
 
 private:
-  /// Random values, which the card gets if they are read.
-  std::vector<float> add(int64_t count, Access access) {
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float &value : values)
-      value = uniform(random_);
-    std::vector<std::byte> bytes = spell(values, p_.type);
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = load(&bytes[i * size_t(sizeOf(p_.type))], p_.type);
-    const int64_t shift = p_.shifted < 0 || size_t(p_.shifted) == regions.size() ? p_.shift * sizeOf(p_.type) : 0;
-    std::byte *at = card_.allocate(bytes.size() + size_t(shift)) + shift;
-    regions.push_back(Card::on(at, bytes.size(), access));
-    if (access == Access::Read)
-      card_.await(card_.copyIn(at, bytes));
-    return values;
-  }
-  Card &card_;
   const Problem p_;
-  std::mt19937_64 random_;
   std::vector<float> image_, weights_, bias_, residual_;
 };
 
@@ -204,7 +140,7 @@ std::string tryConvolution(Card &card, const Problem &p) { return tryConvolution
 class CudnnLaunches : public ::testing::Test {
 protected:
   void SetUp() override {
-    driver().configure("forget=1 fail=0 fail-kernel=0 error=0 order=eager seed=0 patience=3");
+    resetDriver();
     const uint64_t descriptors = library().descriptors;
     library() = {};
     library().descriptors = descriptors;
@@ -218,7 +154,6 @@ protected:
 TEST_F(CudnnLaunches, EveryCombinationIsRight) {
   Card card;
   uint64_t count = 0;
-  const char *orders[] = {"eager", "late", "random", "reversed"};
   for (const DType type : {f32, f16, bf16})
     for (int bits = 0; bits < 256; ++bits)
       for (const Residual residual : {Residual::None, Residual::Separate, Residual::InPlace}) {
@@ -233,8 +168,7 @@ TEST_F(CudnnLaunches, EveryCombinationIsRight) {
         if (bits & 128)
           p.pad = {2, 1};
         p.residual = residual;
-        driver().configure(("order=" + std::string(orders[count % 4]) + " seed=" + std::to_string(count)).c_str());
-        ++count;
+        nextOrder(count++);
         ASSERT_EQ(tryConvolution(card, p), "") << ::testing::PrintToString(p) << ": " << library().lastRefusal;
       }
   EXPECT_EQ(library().executed, count); // none ran as generated
@@ -291,21 +225,13 @@ TEST_F(CudnnLaunches, EveryEngineThatIsExactIsTaken) {
       }
 }
 
-/// Two streams at work at the same time have a workspace each, and the handle the stream of each launch.
 TEST_F(CudnnLaunches, StreamsShareNoWorkspace) {
   library().onlyEngine = 21;
   Card card;
   const Problem p{.inChannels = 8};
   const KernelDesc desc = descOf(p, callOf(p));
-  const DeviceKernelRef kernel = card.load(desc);
   Convolution one(card, p, 1), two(card, p, 2);
-  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-  driver().configure("order=late");
-  const Event ends[] = {one.launch(kernel, desc), two.launch(kernel, desc, {}, other.get())};
-  for (const Event &end : ends)
-    ASSERT_EQ(card.await(end), "");
-  EXPECT_EQ(one.check(), "");
-  EXPECT_EQ(two.check(), "");
+  expectNoSharedWorkspace(card, card.load(desc), desc, one, two);
 }
 
 TEST_F(CudnnLaunches, AKernelTakesOtherAddressesAndSizes) {
@@ -443,69 +369,23 @@ TEST_F(CudnnLaunches, DescriptionsThatMakeNoSenseAreRefused) {
         std::pair("\"groups\":1", "\"groups\":0"), std::pair("\"batch\":2", "\"batch\":\"5 +\""),
         std::pair("\"batch\":2,", ""), std::pair("\"image\":0", "\"image\":-1")}) {
     const KernelDesc desc = descOf({}, with(call, from, to));
-    try {
-      card.load(desc);
-      ADD_FAILURE() << to;
-    } catch (const InputError &problem) {
-      EXPECT_NE(std::string(problem.what()).find("kernel 'convolution': its call of cuDNN is not understood"),
-                std::string::npos)
-          << problem.what();
-    }
+    expectRefused(card, desc, "kernel 'convolution': its call of cuDNN is not understood");
   }
 }
 
 TEST_F(CudnnLaunches, NothingIsLeftBehind) {
-  {
-    Card card;
-    ASSERT_EQ(tryConvolution(card, {}), "");
-  }
-  const standin::Alive before = driver().alive();
-  {
-    Card card;
-    ASSERT_EQ(tryConvolution(card, {}), "");
-  }
-  const standin::Alive after = driver().alive();
-  EXPECT_EQ(std::memcmp(&before, &after, sizeof before), 0);
-  EXPECT_EQ(after.allocations, 0u);
+  expectNothingIsLeftBehind([](Card &card) { return tryConvolution(card, {}); });
 }
 
 TEST_F(CudnnLaunches, ACardWithoutMemoryForAWorkspaceDoesWithout) {
-  driver().configure("bytes=8388608");
-  {
-    Card card;
-    EXPECT_EQ(tryConvolution(card, {}), "");
-  }
-  driver().configure("bytes=8589934592");
+  tryWithLittleMemory([](Card &card) { return tryConvolution(card, {}); });
   EXPECT_EQ(library().executed, 1u);
   EXPECT_EQ(library().lastEngine, 22); // 21 comes before it, and needs one
 }
 
-/// Each call of the driver fails once: the result is right, or an error says what failed.
 TEST_F(CudnnLaunches, EveryCallMayFail) {
-  {
-    Card card;
-    ASSERT_EQ(tryConvolution(card, {}), "");
-  } // cards are listed once for the process
   const Problem p{.bias = true, .residual = Residual::InPlace};
-  int failed = 0;
-  for (uint64_t n = 1;; ++n) {
-    ASSERT_LT(n, 1000u);
-    driver().configure(("forget=1 order=random seed=" + std::to_string(n) + " fail=" + std::to_string(n)).c_str());
-    std::string message;
-    try {
-      Card card;
-      message = tryConvolution(card, p);
-    } catch (const Error &problem) {
-      message = problem.what();
-    }
-    const std::string call = driver().failedCall();
-    ASSERT_EQ(standin::findings(driver()), "") << n << ": " << call;
-    if (call.empty())
-      break;
-    EXPECT_EQ(message.find("element"), std::string::npos) << n << ": " << call << ": " << message;
-    failed += !message.empty();
-  }
-  EXPECT_GT(failed, 5);
+  expectEveryCallMayFail([&](Card &card) { return tryConvolution(card, p); });
 }
 
 //--- Choices of engines, each in a process of its own -----------------------------------------------------------------
@@ -526,10 +406,8 @@ TEST_F(CudnnLaunches, EveryCallMayFail) {
 }
 
 TEST_F(CudnnLaunches, EnginesAreMeasuredOnceAndKept) {
-  const char *kFolder = "TRESSEL_CUDNN_TEST_FOLDER"; // the processes that EXPECT_EXIT begins run all of this
-  if (char made[] = "/tmp/cudnn-test-XXXXXX"; !std::getenv(kFolder) && mkdtemp(made))
-    setenv(kFolder, made, 1);
-  const std::string folder = std::getenv(kFolder), file = folder + "/cudnn.txt";
+  const TestFolder made("TRESSEL_CUDNN_TEST_FOLDER");
+  const std::string folder = made.path, file = folder + "/cudnn.txt";
   setenv("TRESSEL_CACHE_DIR", folder.c_str(), 1);
   // One graph of the heuristics' choice each; four candidates, each four times, and then the choice, twice.
   EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0),
@@ -556,52 +434,16 @@ TEST_F(CudnnLaunches, EnginesAreMeasuredOnceAndKept) {
     EXPECT_EXIT(chooseOnce(nullptr, false, Residual::None), ::testing::ExitedWithCode(0), seen) << engine;
   }
   unsetenv("TRESSEL_CACHE_DIR");
-  unsetenv(kFolder);
-  std::filesystem::remove_all(folder);
 }
 
 //--- Without the library ----------------------------------------------------------------------------------------------
-/// What a process does that has no cuDNN that serves.
-int runWithoutLibrary() {
-  const std::string wrong = runWithGenerated(plainCall()) + runWithGenerated(plainCall()) + standin::findings(driver());
-  std::fprintf(stderr, "%s", wrong.c_str());
-  return wrong.empty() ? 0 : 1;
-}
-/// Its notes; `set` are variables of its environment.
-std::string notesWithoutLibrary(const std::string &set) {
-  char notes[] = "/tmp/cudnn-test-XXXXXX";
-  const int file = mkstemp(notes);
-  if (file < 0)
-    return "no file for the notes";
-  close(file);
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const int status = std::system((set + " '" + program + "' --without-library 2>" + notes).c_str());
-  std::ostringstream text;
-  text << std::ifstream(notes).rdbuf();
-  std::filesystem::remove(notes);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? text.str() : "failed: " + text.str();
-}
-
 TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithoutTheLibrary) {
-  char folder[] = "/tmp/cudnn-test-XXXXXX";
-  ASSERT_TRUE(mkdtemp(folder));
-  const std::string base = folder;
-  Dl_info where;
-  ASSERT_TRUE(dladdr(reinterpret_cast<const void *>(driver().alive), &where));
-  std::filesystem::create_symlink(std::filesystem::canonical(where.dli_fname), base + "/libcuda.so.1");
-  std::ofstream(base + "/libcudnn.so.9") << ""; // no library: the system's is not looked for
-  const std::string text = notesWithoutLibrary("TRESSEL_STANDIN_TRIED=1 LD_LIBRARY_PATH='" + base + "'"),
-                    note = "convolutions run as generated kernels, without cuDNN: libcudnn.so.9 is not found";
-  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
-  EXPECT_NE(text.find(note), std::string::npos) << text;
-  EXPECT_EQ(text.find(note), text.rfind(note)) << text;
-  std::filesystem::remove_all(base);
+  expectOnce(notesWithoutFiles({"libcudnn.so.9"}),
+             "convolutions run as generated kernels, without cuDNN: libcudnn.so.9 is not found");
 }
 
 TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithALibraryThatIsTooOld) {
-  const std::string text = notesWithoutLibrary("TRESSEL_STANDIN_CUDNN_VERSION=80907");
-  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
-  EXPECT_NE(text.find("and 9.0.0 is the oldest that serves"), std::string::npos) << text;
+  expectOnce(notesWithoutLibrary("TRESSEL_STANDIN_CUDNN_VERSION=80907"), "and 9.0.0 is the oldest that serves");
 }
 
 //--- Planted mistakes -------------------------------------------------------------------------------------------------
@@ -630,23 +472,15 @@ TEST_F(CudnnLaunches, WrongDescriptionsAreFound) {
   }
 }
 
-/// Two convolutions over the same result, on two streams.
-std::string twoStreams(bool waits) {
-  Card card;
+TEST_F(CudnnLaunches, AMissingWaitIsFound) {
   const Problem p;
   const KernelDesc desc = descOf(p, callOf(p));
-  const DeviceKernelRef kernel = card.load(desc);
-  Convolution convolution(card, p);
-  const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-  const Event first = convolution.launch(kernel, desc);
-  const Event second =
-      convolution.launch(kernel, desc, {}, other.get(), waits ? std::span(&first, 1) : std::span<const Event>());
-  card.await(first), card.await(second);
-  return standin::findings(driver());
-}
-TEST_F(CudnnLaunches, AMissingWaitIsFound) {
-  EXPECT_EQ(twoStreams(true), "");
-  EXPECT_NE(twoStreams(false).find("cudnnBackendExecute"), std::string::npos);
+  for (const bool waits : {true, false}) {
+    Card card;
+    Convolution convolution(card, p);
+    const std::string found = twoStreams(card, card.load(desc), desc, convolution, waits);
+    EXPECT_EQ(found.find("cudnnBackendExecute") == std::string::npos, waits) << found;
+  }
   driver().configure("forget=1");
 }
 
@@ -655,15 +489,8 @@ TEST_F(CudnnLaunches, AMissingWaitForAnOperandIsFound) {
     Card card;
     const Problem p{.bias = true, .residual = Residual::Separate};
     const KernelDesc desc = descOf(p, callOf(p));
-    const DeviceKernelRef kernel = card.load(desc);
     Convolution convolution(card, p);
-    const auto other = card.gpu.makeStream(StreamKind::Compute, "", 0);
-    const Region filled[] = {convolution.regions[operand]};
-    const Event fill = other->submit({.kind = DeviceCommandKind::Fill, .regions = filled});
-    const Event end = convolution.launch(kernel, desc);
-    card.await(fill), card.await(end);
-    EXPECT_NE(standin::findings(driver()), "") << operand;
-    driver().configure("forget=1");
+    expectMissingWaitIsFound(card, card.load(desc), desc, convolution, operand);
   }
 }
 
@@ -717,15 +544,11 @@ TEST_F(CudnnLaunches, TheStandInRefusesMistakes) {
 }
 
 } // namespace
+
+std::string tryWithoutCudnn() { return runWithGenerated(plainCall()); }
+
 } // namespace tressel::runtime
 
 int main(int argc, char **argv) {
-  const auto &control = tressel::standin::requireStandIn(argv, "cards=1 findings=keep");
-  if (argc > 1 && std::string_view(argv[1]) == "--without-library") {
-    control.configure("forget=1");
-    return tressel::runtime::runWithoutLibrary();
-  }
-  ::testing::InitGoogleTest(&argc, argv);
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  return RUN_ALL_TESTS();
+  return tressel::runtime::runLibraryTests(argc, argv, tressel::runtime::tryWithoutCudnn);
 }
