@@ -26,9 +26,21 @@ constexpr bool isRefusal(Status status) { return status >= 2000 && status < 4000
 using Handle = struct ContextTag *;
 using Descriptor = void *; ///< cudnnBackendDescriptor_t
 
-enum DataType : int { kF32 = 0, kF16 = 2, kBf16 = 9 };
+enum DataType : int { kF32 = 0, kF16 = 2, kI32 = 4, kBf16 = 9, kBool = 11 };
 enum ConvolutionMode : int { kCrossCorrelation = 1 };
-enum PointwiseMode : int { kAdd = 0, kRelu = 100 };
+enum PointwiseMode : int {
+  kAdd = 0,
+  kMul = 1,
+  kDiv = 6,
+  kSub = 9,
+  kExp = 13,
+  kLog = 15,
+  kRelu = 100,
+  kGreaterEqual = 303,
+  kIndex = 501, ///< along an axis
+  kSelect = 601,
+};
+enum Reduction : int { kSum = 0, kMost = 3 };
 enum HeuristicMode : int { kFallback = 2, kModeA = 3 };
 /// What numerical notes say of an engine.
 enum Note : int {
@@ -55,6 +67,10 @@ enum Kind : int { ///< cudnnBackendDescriptorType_t
   kOperationGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
+  kProduct = 18,
+  kProductOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
 };
 enum Type : int { ///< cudnnBackendAttributeType_t
   kTypeHandle = 0,
@@ -69,10 +85,12 @@ enum Type : int { ///< cudnnBackendAttributeType_t
   kTypeNote = 11,
   kTypePointwiseMode = 14,
   kTypeDescriptor = 15,
+  kTypeReduction = 18,
 };
 enum Attribute : int { ///< cudnnBackendAttributeName_t
   kPointwiseMode = 0,
   kPointwisePrecision = 1,
+  kPointwiseAxis = 9,
   kConvolutionType = 100,
   kConvolutionMode = 101,
   kConvolutionDilations = 102,
@@ -102,6 +120,7 @@ enum Attribute : int { ///< cudnnBackendAttributeName_t
   kPointwiseY = 753,
   kPointwiseAlpha1 = 754,
   kPointwiseAlpha2 = 755,
+  kPointwiseT = 758,
   kGraphHandle = 800,
   kGraphOperations = 801,
   kTensorAlignment = 900,
@@ -110,12 +129,23 @@ enum Attribute : int { ///< cudnnBackendAttributeName_t
   kTensorStrides = 903,
   kTensorId = 906,
   kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
   kPackIds = 1000,
   kPackPointers = 1001,
   kPackWorkspace = 1003,
   kEngineGraph = 1300,
   kEngineIndex = 1301,
   kEngineNotes = 1303,
+  kProductType = 1500,
+  kProductA = 1520,
+  kProductB = 1521,
+  kProductC = 1522,
+  kProductDescriptor = 1523,
+  kReductionMode = 1600,
+  kReductionType = 1601,
+  kReductionX = 1610,
+  kReductionY = 1611,
+  kReductionDescriptor = 1612,
 };
 } // namespace dnn
 

@@ -1,71 +1,66 @@
-// A convolution by cuDNN, with what follows it (LibraryKernel.h), as an operation graph:
-//
-//   image, weights ─> convolution ─> + residual ─> + bias ─> relu ─> result
-//
-// What lies between the operations is virtual, in f32: the result is rounded once. The order is that of the library's
-// fused convolutions (cudnnConvolutionBiasActivationForward): some engines take no other.
-//
-// The library's dimensions are batch, channels, space, whatever the layout; strides say what lies where. Weights of a
-// program are always [out, in / groups, window...], one element behind the other.
+// What kernels share that cuDNN computes (LibraryKernel.h): an operation graph for each set of sizes, the engines that
+// the library proposes for it, and launches of the one that is chosen. The graphs are those of CudnnConvolution and
+// CudnnAttention.
 //
 // Engines that round inputs of f32 to fewer bits, that transform windows (Winograd, FFT), that add up in fewer bits
 // than f32 or in an order that changes are left alone: results are held to bounds of u * sum|terms|, and are the same
 // each time.
 #pragma once
 
-#include "Cudnn.h"
+#include "CudnnGraph.h"
 #include "LibraryKernel.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
 
-class CudnnKernel final : public LibraryKernel {
+class CudnnKernel : public LibraryKernel {
 public:
-  static constexpr const char *kName = "cudnn"; // codegen/cuda/Library.h
+  /// Ids of tensors: the result, a residual that may be where the result is; others are larger.
+  static constexpr int64_t kResult = 1, kResidual = 2;
 
-  /// `call` is the library's call in `desc.params`, `params`. Throws InputError when they are no description of one.
-  CudnnKernel(const KernelDesc &desc, const json::Value &params, const json::Value &call,
-              std::shared_ptr<const GpuKernel> generated, const Cudnn &library, Cudnn::CardHandle *handle,
-              const Card &card, const Driver &driver);
-  bool run(const LibraryKernel::Plan &plan, const Call &call) const override;
+  bool run(const LibraryKernel::Plan &plan, const Call &call) const final;
+
+protected:
+  static constexpr const char *kChoices = "cudnn";
+  using Describe = std::function<void(CudnnGraph &)>;
+
+  /// `computes`: "convolution".
+  CudnnKernel(const char *computes, const KernelDesc &desc, std::shared_ptr<const GpuKernel> generated,
+              const Cudnn &library, Cudnn::CardHandle *handle, const Card &card, const Driver &driver);
+  static std::optional<dnn::DataType> dataType(DType type);
+  /// With a note: the result lies over an operand, other than a residual in its place, which the library may read
+  /// later.
+  bool writesWhatItReads(const Call &call) const;
+  /// The plan for what `describe` puts into a graph. `problem` names it among choices, `words` in a note.
+  std::unique_ptr<LibraryKernel::Plan> planOf(const Call &call, const std::string &problem, const std::string &words,
+                                              const Describe &describe) const;
+
+  const Cudnn &library_;
+  DType type_ = f32;
+  uint32_t result_ = 0;
+  std::optional<uint32_t> residual_;                ///< may be where the result is
+  std::vector<std::pair<int64_t, uint32_t>> reads_; ///< ids and operands
+  std::vector<std::pair<int64_t, float>> numbers_;  ///< ids and values of what is passed by value
 
 private:
   struct Plan;
   struct Candidate;
-  /// A launch's numbers. Lists have an entry per dimension of space.
-  struct Numbers {
-    int64_t batch = 0;
-    std::vector<int64_t> in, out, window, strides, dilations, pad;
-  };
-  std::optional<Numbers> numbersOf(std::span<const int64_t> scalars) const;
-  std::unique_ptr<LibraryKernel::Plan> make(const Key &key, const Call &call) const override;
-  void checkElements(const Numbers &numbers, const Call &call) const;
-  void describe(Plan &plan, const Key &key, const Numbers &numbers) const;
-  void choose(Plan &plan, const Key &key, const Numbers &numbers, const Call &call) const;
+  void choose(Plan &plan, const std::string &problem, const std::string &words, const Call &call) const;
   void propose(const Plan &plan, dnn::HeuristicMode mode, size_t wanted, size_t workspaceBytes,
                std::vector<Candidate> &found) const;
   bool serves(const CudnnDescriptor &engine) const;
   std::optional<Candidate> build(CudnnDescriptor config, std::string name, size_t workspaceBytes) const;
   std::optional<Candidate> rebuild(const Plan &plan, const std::string &name, size_t workspaceBytes) const;
-  std::string problemOf(const Key &key, const Numbers &numbers) const;
   dnn::Status execute(const Candidate &candidate, const Call &call, void *result) const;
-  std::vector<int64_t> stridesOf(const std::vector<int64_t> &dims) const;
 
-  const Cudnn &library_;
+  const char *const computes_;
   Cudnn::CardHandle &handle_;
-  DType type_ = f32;
-  bool channelsLast_ = false;
-  int64_t groups_ = 1, inChannels_ = 0, outChannels_ = 0;
-  Size batch_;
-  std::vector<Size> in_, out_, window_, strides_, dilations_, pad_;
-  uint32_t image_ = 0, weights_ = 0, result_ = 0;
-  std::optional<uint32_t> bias_, residual_;
-  float alpha_ = 1;
-  bool relu_ = false;
 };
 
 } // namespace tressel::runtime::cuda

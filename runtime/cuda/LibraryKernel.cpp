@@ -1,7 +1,8 @@
 #include "LibraryKernel.h"
 
 #include "CublasKernel.h"
-#include "CudnnKernel.h"
+#include "CudnnAttention.h"
+#include "CudnnConvolution.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Notes.h"
@@ -199,9 +200,12 @@ DeviceKernelRef libraryKernel(const KernelDesc &desc, std::shared_ptr<const GpuK
   if (name == CublasKernel::kName)
     return kernelOf<CublasKernel, CublasLt>("products run as generated kernels, without cuBLASLt", desc, params, *call,
                                             std::move(generated), card, driver);
-  if (name == CudnnKernel::kName)
-    return kernelOf<CudnnKernel, Cudnn>("convolutions run as generated kernels, without cuDNN", desc, params, *call,
-                                        std::move(generated), card, driver);
+  if (name == CudnnConvolution::kName)
+    return kernelOf<CudnnConvolution, Cudnn>("convolutions run as generated kernels, without cuDNN", desc, params,
+                                             *call, std::move(generated), card, driver);
+  if (name == CudnnAttention::kName)
+    return kernelOf<CudnnAttention, Cudnn>("attention runs as generated kernels, without cuDNN", desc, params, *call,
+                                           std::move(generated), card, driver);
   note(concat("calls of ", name, " are not made: the generated kernels run"));
   return generated;
 }

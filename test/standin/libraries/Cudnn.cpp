@@ -246,7 +246,7 @@ PUBLIC int cudnnBackendExecute(Context *context, Descriptor *plan, Descriptor *p
       return refuse(kBadParam, "a tensor has no address");
     if (!at->second)
       return refuse(kNullPointer, "the address of a tensor is null");
-    if (at->second % static_cast<uint64_t>(t.alignment))
+    if (at->second % (t.isByValue ? t.elementBytes() : static_cast<uint64_t>(t.alignment)))
       return refuse(kMisaligned, "an address is not aligned as its tensor says");
     if (t.isByValue) // an address of the host's, which is read now
       launch.values[t.id] = load(reinterpret_cast<const std::byte *>(at->second), t.number());

@@ -1,7 +1,6 @@
 // Convolutions that cuDNN computes, against the stand-in library and driver: results against plain loops, the generated
 // kernel where the library does not serve, errors, choices of engines, planted mistakes.
-#include "CudnnControl.h"
-#include "LibraryTests.h"
+#include "CudnnTests.h"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +8,6 @@
 
 namespace tressel::runtime {
 namespace {
-
-standin::CudnnControl &library() {
-  static auto &control = controlOf<standin::CudnnControl>("libcudnn.so.9", "tressel_standin_cudnn");
-  return control;
-}
 
 using Pair = std::array<int64_t, 2>;
 enum class Residual { None, Separate, InPlace };
@@ -137,19 +131,7 @@ std::string tryConvolution(Card &card, const Problem &p, const std::string &call
 }
 std::string tryConvolution(Card &card, const Problem &p) { return tryConvolution(card, p, callOf(p)); }
 
-class CudnnLaunches : public ::testing::Test {
-protected:
-  void SetUp() override {
-    resetDriver();
-    const uint64_t descriptors = library().descriptors;
-    library() = {};
-    library().descriptors = descriptors;
-  }
-  void TearDown() override {
-    EXPECT_EQ(standin::findings(driver()), "") << library().lastRefusal;
-    EXPECT_EQ(library().descriptors, 0u); // those of plans and packs are given back
-  }
-};
+using CudnnLaunches = CudnnTest;
 
 TEST_F(CudnnLaunches, EveryCombinationIsRight) {
   Card card;
@@ -400,9 +382,7 @@ TEST_F(CudnnLaunches, EveryCallMayFail) {
     const Problem p{.inChannels = 4, .residual = residual};
     wrong = tryConvolution(card, p) + tryConvolution(card, p);
   }
-  std::fprintf(stderr, "%sheuristics %d executed %d engine %d %s\n", wrong.c_str(), int(library().heuristics),
-               int(library().executed), library().lastEngine, standin::findings(driver()).c_str());
-  _exit(wrong.empty() && standin::findings(driver()).empty() ? 0 : 1);
+  reportChoice(wrong);
 }
 
 TEST_F(CudnnLaunches, EnginesAreMeasuredOnceAndKept) {
@@ -443,7 +423,9 @@ TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithoutTheLibrary) {
 }
 
 TEST_F(CudnnLaunches, TheGeneratedKernelRunsWithALibraryThatIsTooOld) {
-  expectOnce(notesWithoutLibrary("TRESSEL_STANDIN_CUDNN_VERSION=80907"), "and 9.0.0 is the oldest that serves");
+  expectOnce(
+      notesWithoutLibrary("TRESSEL_STANDIN_CUDNN_VERSION=80907"),
+      "convolutions run as generated kernels, without cuDNN: libcudnn.so.9 is cuDNN 8.9.7, and 9.0.0 is the oldest");
 }
 
 //--- Planted mistakes -------------------------------------------------------------------------------------------------
@@ -496,51 +478,41 @@ TEST_F(CudnnLaunches, AMissingWaitForAnOperandIsFound) {
 
 /// What NVIDIA's library refuses.
 TEST_F(CudnnLaunches, TheStandInRefusesMistakes) {
-  void *opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-  auto find = [&]<typename Fn>(Fn *&fn, const char *name) { fn = reinterpret_cast<Fn *>(dlsym(opened, name)); };
-  int (*create)(int, void **), (*destroy)(void *), (*finalize)(void *);
-  int (*set)(void *, int, int, int64_t, const void *), (*get)(void *, int, int, int64_t, int64_t *, void *);
-  find(create, "cudnnBackendCreateDescriptor"), find(destroy, "cudnnBackendDestroyDescriptor");
-  find(finalize, "cudnnBackendFinalize"), find(set, "cudnnBackendSetAttribute");
-  find(get, "cudnnBackendGetAttribute");
-  auto expect = [&](int status, int expected, const char *why) {
-    EXPECT_EQ(status, expected) << why;
-    EXPECT_STREQ(library().lastRefusal, why);
-  };
+  const CudnnFunctions f;
   void *tensor = nullptr, *operation = nullptr, *none = nullptr;
-  expect(create(999, &none), 3000, "no such descriptor");
-  ASSERT_EQ(create(17, &tensor), 0);
-  ASSERT_EQ(create(10, &operation), 0);
+  f.expect(f.create(999, &none), 3000, "no such descriptor");
+  ASSERT_EQ(f.create(17, &tensor), 0);
+  ASSERT_EQ(f.create(10, &operation), 0);
   const int type = 0;
   const int64_t four[] = {1, 8, 4, 4}, zero[] = {1, 8, 0, 4}, one = 1, three = 3;
   int64_t count = 0, value = 0;
-  ASSERT_EQ(set(tensor, 901, 1, 1, &type), 0);
-  expect(set(tensor, 901, 3, 1, &type), 2010, "the attribute has another type");
-  expect(set(tensor, 901, 1, 2, &type), 2000, "the attribute has another number of values");
-  expect(set(tensor, 100, 1, 1, &type), 2000, "no such attribute");
-  expect(set(tensor, 902, 3, 4, nullptr), 2002, "no values");
-  expect(finalize(tensor), 2000, "an attribute was not set");
-  expect(get(tensor, 902, 3, 4, &count, &value), 2004, "a descriptor that is not finalized");
-  expect(set(operation, 704, 15, 1, &tensor), 2004, "a descriptor that is not finalized");
-  ASSERT_EQ(set(tensor, 902, 3, 4, zero), 0);
-  ASSERT_EQ(set(tensor, 903, 3, 4, four), 0);
-  ASSERT_EQ(set(tensor, 906, 3, 1, &one), 0);
-  ASSERT_EQ(set(tensor, 900, 3, 1, &three), 0);
-  expect(finalize(tensor), 2000, "a dimension or stride is less than 1");
-  ASSERT_EQ(set(tensor, 902, 3, 4, four), 0);
-  expect(finalize(tensor), 2000, "the alignment of a tensor");
+  ASSERT_EQ(f.set(tensor, 901, 1, 1, &type), 0);
+  f.expect(f.set(tensor, 901, 3, 1, &type), 2010, "the attribute has another type");
+  f.expect(f.set(tensor, 901, 1, 2, &type), 2000, "the attribute has another number of values");
+  f.expect(f.set(tensor, 100, 1, 1, &type), 2000, "no such attribute");
+  f.expect(f.set(tensor, 902, 3, 4, nullptr), 2002, "no values");
+  f.expect(f.finalize(tensor), 2000, "an attribute was not set");
+  f.expect(f.get(tensor, 902, 3, 4, &count, &value), 2004, "a descriptor that is not finalized");
+  f.expect(f.set(operation, 704, 15, 1, &tensor), 2004, "a descriptor that is not finalized");
+  ASSERT_EQ(f.set(tensor, 902, 3, 4, zero), 0);
+  ASSERT_EQ(f.set(tensor, 903, 3, 4, four), 0);
+  ASSERT_EQ(f.set(tensor, 906, 3, 1, &one), 0);
+  ASSERT_EQ(f.set(tensor, 900, 3, 1, &three), 0);
+  f.expect(f.finalize(tensor), 2000, "a dimension or stride is less than 1");
+  ASSERT_EQ(f.set(tensor, 902, 3, 4, four), 0);
+  f.expect(f.finalize(tensor), 2000, "the alignment of a tensor");
   const int64_t sixteen = 16;
-  ASSERT_EQ(set(tensor, 900, 3, 1, &sixteen), 0);
-  ASSERT_EQ(finalize(tensor), 0);
-  expect(set(tensor, 906, 3, 1, &one), 2000, "it is finalized already");
-  expect(set(operation, 702, 15, 1, &tensor), 2012, "a descriptor of another kind");
-  ASSERT_EQ(set(operation, 704, 15, 1, &tensor), 0);
-  ASSERT_EQ(get(tensor, 906, 3, 1, &count, &value), 0);
+  ASSERT_EQ(f.set(tensor, 900, 3, 1, &sixteen), 0);
+  ASSERT_EQ(f.finalize(tensor), 0);
+  f.expect(f.set(tensor, 906, 3, 1, &one), 2000, "it is finalized already");
+  f.expect(f.set(operation, 702, 15, 1, &tensor), 2012, "a descriptor of another kind");
+  ASSERT_EQ(f.set(operation, 704, 15, 1, &tensor), 0);
+  ASSERT_EQ(f.get(tensor, 906, 3, 1, &count, &value), 0);
   EXPECT_EQ(value, 1);
-  expect(get(tensor, 906, 1, 1, &count, &value), 2010, "the attribute has another type");
-  ASSERT_EQ(destroy(tensor), 0);
-  expect(destroy(tensor), 2000, "no descriptor");
-  ASSERT_EQ(destroy(operation), 0);
+  f.expect(f.get(tensor, 906, 1, 1, &count, &value), 2010, "the attribute has another type");
+  ASSERT_EQ(f.destroy(tensor), 0);
+  f.expect(f.destroy(tensor), 2000, "no descriptor");
+  ASSERT_EQ(f.destroy(operation), 0);
 }
 
 } // namespace
