@@ -7,6 +7,7 @@
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/JSON.h"
 
 #include <algorithm>
@@ -205,6 +206,52 @@ std::optional<std::string> convolutionCall(const Root &root) {
   return spell(std::move(object));
 }
 
+bool isAttention(const FormCall &call) { return llvm::StringRef(call.form.kernel).starts_with("attention_"); }
+
+std::optional<std::string> attentionCall(const FormCall &call) {
+  const TensorType &q = call.types[0], &k = call.types[1];
+  const std::vector<Size> &p = call.form.params; // ir/op/KernelForms.cpp
+  if ((q.dtype != DType::f16 && q.dtype != DType::bf16) || call.buffers.back() < 0)
+    return std::nullopt;
+  for (Size size : {p[4], p[5]}) // a launch looks at symbolic ones
+    if (size.isNumber() && size.number() % 8 != 0)
+      return std::nullopt;
+  const int rank = q.rank();
+  Size batch = 1;
+  for (int d = 0; d < rank - 3; ++d)
+    batch = batch * q.shape[d];
+  const Size heads = rank > 2 ? q.shape[rank - 3] : Size(1), groups = rank > 2 ? k.shape[rank - 3] : Size(1);
+  llvm::json::Object object{{"name", kCudnnAttention},
+                            {"type", std::string(nameOf(q.dtype))},
+                            {"batch", size(batch)},
+                            {"heads", size(heads)},
+                            {"groups", size(groups)},
+                            {"queries", size(p[2])},
+                            {"keys", size(p[3])},
+                            {"size", size(p[4])},
+                            {"width", size(p[5])},
+                            {"causal", p[6] != 0},
+                            {"scale", llvm::bit_cast<double>(p[7].number())},
+                            {"q", call.buffers[0]},
+                            {"k", call.buffers[1]},
+                            {"v", call.buffers[2]},
+                            {"result", call.buffers.back()}};
+  if (p.size() > 8) {
+    // Head h of all has the mask's matrix h / shared % matrices.
+    const Size matrices = p[8], shared = p[9];
+    const bool isOne = dim::equal(matrices, 1), isOwn = dim::equal(shared, 1);
+    const bool both = isOwn && dim::equal(matrices, batch * heads), ofHead = isOwn && dim::equal(matrices, heads),
+               ofBatch = dim::equal(shared, heads) && dim::equal(matrices, batch);
+    if (call.types[3].dtype != q.dtype || !(isOne || both || ofHead || ofBatch))
+      return std::nullopt;
+    object["mask"] = llvm::json::Object{{"buffer", call.buffers[3]},
+                                        {"by_batch", !isOne && (both || !ofHead)},
+                                        {"by_head", !isOne && (both || ofHead)},
+                                        {"by_query", p[10] != 0}};
+  }
+  return spell(std::move(object));
+}
+
 /// A bidder for roots whose calls are described, with the generated kernel beside.
 class LibraryProvider final : public passes::KernelProvider {
 public:
@@ -217,13 +264,13 @@ public:
       return std::nullopt;
     const KernelBody body = bodyOf(candidate);
     auto fallback = planRoot(body, arch_);
-    if (!fallback || !fallback->takesEpilogue || !libraryCall(body, name_))
+    if (!fallback || !libraryCall(body, name_))
       return std::nullopt;
     passes::Bid bid;
     bid.seconds = librarySeconds(body, name_, arch_) + kLaunchSeconds;
     bid.params = launchParams(fallback->kernel);
     bid.range = dim::max(1, fallback->kernel.blocks);
-    bid.takesEpilogue = true;
+    bid.takesEpilogue = fallback->takesEpilogue;
     return bid;
   }
 
@@ -246,6 +293,9 @@ private:
 } // namespace
 
 std::optional<std::string> libraryCall(const KernelBody &body, llvm::StringRef provider) {
+  if (provider == kCudnnProvider)
+    if (const auto call = FormCall::of(body))
+      return isAttention(*call) ? attentionCall(*call) : std::nullopt;
   const auto root = Root::of(body);
   if (!root)
     return std::nullopt;
@@ -257,16 +307,20 @@ std::optional<std::string> libraryCall(const KernelBody &body, llvm::StringRef p
 }
 
 double librarySeconds(const KernelBody &body, llvm::StringRef provider, const Arch &arch) {
-  const auto root = Root::of(body);
-  if (!root)
+  double flops = 0, bytes = 0;
+  DType type;
+  if (const auto call = FormCall::of(body)) // attention: half of it where that is causal
+    flops = call->form.flops * (call->form.params[6] != 0 ? 0.5 : 1), type = call->types[0].dtype;
+  else if (const auto root = Root::of(body))
+    flops = root->flops(), type = root->type;
+  else
     return 0;
-  double bytes = 0;
   for (llvm::ArrayRef<mlir::Value> list : {body.inputs, body.results})
     for (mlir::Value value : list)
       bytes += static_cast<double>(dim::hint(dim::bytes(graph::fromMlir(value.getType()))));
-  const Peak peak = peakOf(arch, root->type);
+  const Peak peak = peakOf(arch, type);
   const double share = provider == kCublasProvider ? 0.7 : 0.5; // of the peak: typical of large ones
-  return std::max(root->flops() / (share * peak.flops), bytes / (0.8 * peak.bytesPerSecond));
+  return std::max(flops / (share * peak.flops), bytes / (0.8 * peak.bytesPerSecond));
 }
 
 std::unique_ptr<passes::KernelProvider> makeCublasProvider(const Arch &arch) {

@@ -151,31 +151,35 @@ std::optional<Root> Root::of(const KernelBody &body) {
   return root;
 }
 
-std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
+std::optional<FormCall> FormCall::of(const KernelBody &body) {
   llvm::SmallVector<mlir::Operation *> ops, after;
   divide(body, ops, after);
-  if (ops.size() != 1)
+  if (ops.size() != 1 || !after.empty())
     return std::nullopt;
   mlir::Operation *op = ops.front();
-  if (std::optional<op::KernelForm> form = passes::kernelFormOf(op); form && after.empty()) {
-    std::vector<TensorType> types;
-    std::vector<int32_t> buffers;
-    for (mlir::Value operand : op->getOperands()) {
-      types.push_back(graph::fromMlir(operand.getType()));
-      buffers.push_back(indexIn(body.inputs, operand));
-      if (buffers.back() < 0)
-        return std::nullopt; // a constant
-    }
-    for (mlir::Value result : op->getResults()) {
-      types.push_back(graph::fromMlir(result.getType()));
-      const int32_t at = indexIn(body.results, result);
-      buffers.push_back(at < 0 ? -1 : static_cast<int32_t>(body.inputs.size()) + at);
-    }
-    if (auto kernel =
-            makeFormKernel(body.symbol, *form, types, buffers,
-                           static_cast<int>(body.inputs.size() + body.results.size()), body.symbols, arch))
-      return RootKernel{std::move(*kernel)};
+  std::optional<op::KernelForm> form = passes::kernelFormOf(op);
+  if (!form)
     return std::nullopt;
+  FormCall call{std::move(*form), {}, {}};
+  for (mlir::Value operand : op->getOperands()) {
+    call.types.push_back(graph::fromMlir(operand.getType()));
+    call.buffers.push_back(indexIn(body.inputs, operand));
+    if (call.buffers.back() < 0)
+      return std::nullopt; // a constant
+  }
+  for (mlir::Value result : op->getResults()) {
+    call.types.push_back(graph::fromMlir(result.getType()));
+    const int32_t at = indexIn(body.results, result);
+    call.buffers.push_back(at < 0 ? -1 : static_cast<int32_t>(body.inputs.size()) + at);
+  }
+  return call;
+}
+
+std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
+  if (const auto call = FormCall::of(body)) {
+    auto kernel = makeFormKernel(body.symbol, call->form, call->types, call->buffers,
+                                 static_cast<int>(body.inputs.size() + body.results.size()), body.symbols, arch);
+    return kernel ? std::optional(RootKernel{std::move(*kernel)}) : std::nullopt;
   }
   const auto root = Root::of(body);
   if (!root)

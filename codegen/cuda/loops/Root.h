@@ -1,5 +1,5 @@
-// The root of a kernel, a product or a convolution, with what follows it: as the device library and NVIDIA's libraries
-// see it.
+// The root of a kernel, a product or a convolution, with what follows it, and ops that are a kernel by themselves: as
+// the device library and NVIDIA's libraries see them.
 #pragma once
 
 #include "codegen/cuda/library/LibraryKernels.h"
@@ -22,6 +22,16 @@ struct Root {
   double flops() const; ///< typically
   /// Nothing if the root is neither, an operand of it is a constant, or what follows is not point by point.
   static std::optional<Root> of(const KernelBody &body);
+};
+
+/// A kernel of one op that names it by a KernelForm: attention, sorts.
+struct FormCall {
+  op::KernelForm form;
+  std::vector<TensorType> types; ///< of the op's operands, then its results
+  std::vector<int32_t> buffers;  ///< the launch's, of the same; -1: a result that is not used
+
+  /// Nothing if it is another kernel, or an operand is a constant.
+  static std::optional<FormCall> of(const KernelBody &body);
 };
 
 } // namespace tressel::codegen::cuda
