@@ -1,6 +1,6 @@
 """The programs that are measured on a card: each as text for `tressel compile`, and as what another framework computes.
 
-programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER; products also with NVIDIA's libraries allowed, as NAME.library, and those of bf16 by instructions of that architecture alone, as NAME.warpgroup.
+programs.py FOLDER --tressel build/bin/tressel [--arch sm_90]: compiles them into FOLDER; products and attention of bf16 also with NVIDIA's libraries allowed, as NAME.library, and those of bf16 by instructions of that architecture alone, as NAME.warpgroup.
 programs.py FOLDER --steps build/bin/tressel-bench: steps of training instead, without their weights, and FOLDER/losses.jsonl, the losses of ten steps on this processor.
 programs.py FOLDER --describe COMMIT: FOLDER/pack.json, what check.py runs.
 --small: few of them, of few elements, for a test on the stand-in driver.
@@ -103,7 +103,7 @@ STEPS = ["train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.cha
 
 # For the test: each row of the report has one.
 SMALL = {"copy.f32": copy(64), "elementwise.f32": elementwise(64), "softmax.f32.4096": softmax(2, 32), "layer_norm.f32.4096": layer_norm(2, 32),
-         "matmul.bf16.4096x4096x4096": matmul(64, 64, 64, "bf16"), "attention.f32.512": attention(1, 1, 8, 8), "chain.20": chain(20, 8, 8)}
+         "matmul.bf16.4096x4096x4096": matmul(64, 64, 64, "bf16"), "attention.f32.512": attention(1, 1, 8, 8), "attention.bf16.512": attention(1, 1, 16, 16, "bf16"), "chain.20": chain(20, 8, 8)}
 
 
 TESTS = {"gpu_ops_test": 6, "cuda_loops_test": 1, "cuda_device_test": 1, "cuda_ops_test": 2, "cuda_forms_test": 1}  # processes at the same time
@@ -122,7 +122,7 @@ def describe(commit, small):
 
 
 def has_library(name):
-    return name.startswith("matmul.")
+    return name.startswith(("matmul.", "attention.bf16."))
 
 
 def export_steps(folder, bench, arch, steps):

@@ -181,14 +181,16 @@ class Folder:
                 found.append(self.row(name, "s", "lower", seconds, f"{program}: kernels, by the card's clock" + ("" if any(peers.values()) else "; no peer ran"), spread, peers, aim, needs=["pytorch compiled"]))
         return min(found, key=lambda r: r["ratio"] or float("inf")) if found else self.absent(name, "programs", programs)
 
-    def library_note(self):
+    LIBRARIES = {"cublaslt": "cuBLASLt", "cudnn.attention": "cuDNN"}
+
+    def library_note(self, library="cublaslt"):
         """Why generated kernels ran in place of a library's, which is said once."""
         log = self.out / "programs.err"
-        said = [line for line in log.read_text(errors="replace").splitlines() if "without cuBLASLt" in line] if log.exists() else []
+        said = [line for line in log.read_text(errors="replace").splitlines() if f"without {self.LIBRARIES[library]}" in line] if log.exists() else []
         return said[0] if said else ""
 
     def is_by(self, library, program):
-        return not self.library_note() and any(kernel.get("library") == library for kernel in self.programs.get(program, {}).get("kernels", []))
+        return not self.library_note(library) and any(kernel.get("library") == library for kernel in self.programs.get(program, {}).get("kernels", []))
 
     def product(self, name, program, end="", how="generated kernels"):
         """Generated kernels, and what the compiler takes where libraries are allowed, beside cuBLASLt."""
@@ -200,15 +202,16 @@ class Folder:
         return self.row(name, "s", "lower", seconds, f"{program}: {how}, by the card's clock" + ("" if peers["cublaslt"] else f"; no cuBLASLt: {self.library_note() or 'the compiler did not choose it'}"),
                         spread, peers, 1.0, needs=["cublaslt"])
 
-    def library(self, name, programs):
-        """Through our calls of cuBLASLt against PyTorch's."""
+    def library(self, name, kind, library):
+        """Through our calls of a library against PyTorch's: the programs of a kind that were compiled so."""
+        programs = [program.removesuffix(".library") for program in self.programs if program.startswith(kind) and program.endswith(".library")]
         found = []
         for program in programs:
             seconds, spread = self.kernels(program + ".library")
-            if seconds and self.is_by("cublaslt", program + ".library"):
-                found.append(self.row(name, "s", "lower", seconds, f"{program} by cuBLASLt, by the card's clock", spread, {"pytorch eager": 1e-6 * self.peers.get(program, {}).get("eager_us", 0)}, 1.0))
-        if not found and self.library_note():
-            return {"id": name, "skipped": self.library_note(), **self.facts()}
+            if seconds and self.is_by(library, program + ".library"):
+                found.append(self.row(name, "s", "lower", seconds, f"{program} by {self.LIBRARIES[library]}, by the card's clock", spread, {"pytorch eager": 1e-6 * self.peers.get(program, {}).get("eager_us", 0)}, 1.0))
+        if not found and self.library_note(library):
+            return {"id": name, "skipped": self.library_note(library), **self.facts()}
         return min(found, key=lambda r: r["ratio"] or float("inf")) if found else self.absent(name, "programs", [f"{program}.library" for program in programs])
 
     def graph(self):
@@ -274,10 +277,11 @@ class Folder:
         for kind in ("softmax", "layer_norm"):
             yield self.against_torch(f"gpu.{kind.replace('_', '')}", [f"{kind}.f32.{width}" for width in WIDTHS], 1.0)
         yield self.against_torch("gpu.attention", [f"attention.{t}.{tokens}" for t in ("bf16", "f32") for tokens in (512, 2048)], 1.0)
+        yield self.library("gpu.attention.library", "attention.", "cudnn.attention")
         for t in ("f32", "bf16"):
             yield self.product(f"gpu.gemm.{t}", f"matmul.{t}.4096x4096x4096")
         yield self.product("gpu.gemm.bf16.warpgroup", "matmul.bf16.4096x4096x4096", ".warpgroup", "wgmma and TMA, or tcgen05")
-        yield self.library("gpu.gemm.library", [program.removesuffix(".library") for program in self.programs if program.endswith(".library")])
+        yield self.library("gpu.gemm.library", "matmul.", "cublaslt")
         yield self.graph()
         yield from self.devices(two)
         yield self.cholesky(tiles)
