@@ -85,6 +85,7 @@ struct CudaGraph::Params {
   enum class Kind : uint8_t { Nothing, Kernel, Copy, Fill } kind = Kind::Nothing;
   LaunchParams values;
   KernelNodeParams kernel;
+  unsigned cluster = 1;
   CopyNodeParams copy;
   FillNodeParams fill;
 
@@ -100,6 +101,7 @@ struct CudaGraph::Params {
       kernel.gridX = launch.blocks;
       kernel.blockX = launch.threads;
       kernel.sharedBytes = launch.sharedBytes;
+      cluster = launch.cluster;
       kernel.params = values.data();
     } else if (command.kind == DeviceCommandKind::Copy && c.regions[0].bytes > 0) {
       kind = Kind::Copy;
@@ -140,6 +142,10 @@ void CudaGraph::addNodes(uint32_t index, std::span<void *const> addresses) {
       break;
     case Params::Kind::Kernel:
       result = driver_.cuGraphAddKernelNode(&node.handle, graph, after.data(), after.size(), &params.kernel);
+      if (result == kSuccess && params.cluster != 1) { // which setParams() leaves as it is
+        const LaunchAttribute cluster{.value = {.x = params.cluster}};
+        result = driver_.cuGraphKernelNodeSetAttribute(node.handle, cluster.id, &cluster.value);
+      }
       break;
     case Params::Kind::Copy:
       result = driver_.cuGraphAddMemcpyNode(&node.handle, graph, after.data(), after.size(), &params.copy,

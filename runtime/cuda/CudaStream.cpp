@@ -233,8 +233,20 @@ void CudaStream::launch(const DeviceCommand &c, const CudaKernel *loaded, const 
   for (const Region &region : c.regions)
     addresses_.push_back(region.address);
   const GpuKernel::Launch launch = kernel->prepare(desc.range.number(), addresses_, c.scalars, flight.status, params_);
-  const Result result = driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,
-                                              launch.sharedBytes, handle_, params_.data(), nullptr);
+  Result result = kSuccess;
+  if (launch.cluster == 1) {
+    result = driver.cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, launch.sharedBytes,
+                                   handle_, params_.data(), nullptr);
+  } else {
+    LaunchAttribute cluster{.value = {.x = launch.cluster}};
+    const LaunchConfig config{.gridX = launch.blocks,
+                              .blockX = launch.threads,
+                              .sharedBytes = launch.sharedBytes,
+                              .stream = handle_,
+                              .attributes = &cluster,
+                              .numAttributes = 1};
+    result = driver.cuLaunchKernelEx(&config, launch.function, params_.data(), nullptr);
+  }
   if (result != kSuccess)
     throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
 }

@@ -68,6 +68,20 @@ struct CopyNodeParams { ///< CUDA_MEMCPY3D
 struct alignas(128) TensorMap { ///< CUtensorMap, which only the driver and the card understand
   uint64_t opaque[16] = {};
 };
+struct LaunchAttribute { ///< CUlaunchAttribute
+  int id = 4;            ///< CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  int pad = 0;
+  struct alignas(8) Value { ///< CUlaunchAttributeValue
+    unsigned x = 1, y = 1, z = 1;
+    unsigned char rest[52] = {};
+  } value;
+};
+struct LaunchConfig { ///< CUlaunchConfig
+  unsigned gridX = 1, gridY = 1, gridZ = 1, blockX = 1, blockY = 1, blockZ = 1, sharedBytes = 0;
+  StreamHandle stream = nullptr;
+  LaunchAttribute *attributes = nullptr;
+  unsigned numAttributes = 0;
+};
 using ConditionalHandle = unsigned long long;
 struct NodeParams { ///< CUgraphNodeParams, of a conditional node
   int type = 13;    ///< CU_GRAPH_NODE_TYPE_CONDITIONAL
@@ -126,6 +140,7 @@ struct NodeParams { ///< CUgraphNodeParams, of a conditional node
   F(cuGraphCreate, (Graph * graph, unsigned flags))                                                                    \
   F(cuGraphAddKernelNode,                                                                                              \
     (GraphNode * node, Graph graph, const GraphNode *after, size_t count, const KernelNodeParams *params))             \
+  F(cuGraphKernelNodeSetAttribute, (GraphNode node, int attribute, const LaunchAttribute::Value *value))               \
   F(cuGraphAddMemcpyNode, (GraphNode * node, Graph graph, const GraphNode *after, size_t count,                        \
                            const CopyNodeParams *params, Context context))                                             \
   F(cuGraphAddMemsetNode, (GraphNode * node, Graph graph, const GraphNode *after, size_t count,                        \
@@ -155,7 +170,8 @@ struct NodeParams { ///< CUgraphNodeParams, of a conditional node
      const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))                \
   F(cuLaunchKernel,                                                                                                    \
     (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,              \
-     unsigned blockZ, unsigned sharedBytes, StreamHandle stream, void **params, void **extra))
+     unsigned blockZ, unsigned sharedBytes, StreamHandle stream, void **params, void **extra))                         \
+  F(cuLaunchKernelEx, (const LaunchConfig *config, Function function, void **params, void **extra))
 
 /// Those of newer drivers, null where there are none: with the version that they are asked for.
 #define TRESSEL_CUDA_NEWER_FUNCTIONS(F)                                                                                \

@@ -105,6 +105,8 @@ GpuKernel::GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module, 
   special_->sharedBytes = static_cast<unsigned>(shared);
   special_->portableThreads = threadsOf(*portable, symbol_);
   special_->portableBlocks = sizeFrom(*blocks);
+  if (const json::Value *cluster = params.find("cluster"))
+    special_->cluster = sizeFrom(*cluster);
   if (const json::Value *maps = params.find("maps"))
     for (const json::Value &given : maps->items()) {
       Map &map = special_->maps.emplace_back();
@@ -131,7 +133,12 @@ Function GpuKernel::function() const {
   if (const Function known = function_.load(std::memory_order_acquire))
     return known;
   const Function found = module_->find(symbol_);
-  const bool isSpecial = special_ && module_->architecture() == special_->architecture;
+  bool isSpecial = false;
+  if (special_) {
+    const GpuArchitecture needed = GpuArchitecture::of(special_->architecture);
+    isSpecial = needed.isSpecific ? module_->architecture() == special_->architecture
+                                  : needed.runsOn(GpuArchitecture::of(module_->architecture()).number);
+  }
   constexpr int kMaxDynamicShared = 8; // CUfunction_attribute
   if (isSpecial && special_->sharedBytes)
     driver_.check(driver_.cuFuncSetAttribute(found, kMaxDynamicShared, static_cast<int>(special_->sharedBytes)),
@@ -201,6 +208,8 @@ GpuKernel::Launch GpuKernel::prepare(int64_t range, std::span<void *const> addre
   } else if (isSpecial_.load(std::memory_order_relaxed)) {
     launch.sharedBytes = special_->sharedBytes;
     params.set(addresses, scalars, status, mapsOf(addresses, scalars));
+    launch.cluster =
+        static_cast<unsigned>(LaunchSizes::numberOf(special_->cluster, special_->symbols.valuesOf(scalars)));
   } else {
     launch.threads = special_->portableThreads;
     launch.blocks =

@@ -78,13 +78,14 @@ private:
   std::vector<void *> params_;
 };
 
-/// A generated kernel. One with instructions of a single architecture has a form for all others, of which the module
-/// that is loaded decides; its description (codegen/cuda/Provider.h) then has
-///   "arch":"sm_90a"            whose code has the special form
+/// A generated kernel. One with something that not all architectures have comes with a form for the others, of which
+/// the module that is loaded decides; its description (codegen/cuda/Provider.h) then has
+///   "arch":"sm_90a"            whose code has the special form; "sm_90": and that of all later ones
 ///   "shared":BYTES             of shared memory, asked for at the launch
 ///   "maps":[{"operand":0,"type":"bf16","sizes":[...],"strides":[...],"box":[...]}]
 ///                              tensor maps, with the dimension of neighbours first and the strides, of elements, of
 ///                              all others
+///   "cluster":SIZE             neighbouring blocks that are a cluster
 ///   "portable":{"threads":N,"blocks":SIZE}
 class GpuKernel final : public CudaKernel {
 public:
@@ -93,7 +94,7 @@ public:
 
   struct Launch {
     Function function = nullptr;
-    unsigned blocks = 0, threads = 0, sharedBytes = 0;
+    unsigned blocks = 0, threads = 0, sharedBytes = 0, cluster = 1;
   };
   /// The launch of `range` > 0 blocks, as the description counts them, and its parameters. The card's context is
   /// current. Throws Error.
@@ -107,11 +108,12 @@ private:
     std::vector<Size> sizes, strides;
     std::vector<uint32_t> box;
   };
-  struct Special { ///< what the form for one architecture has besides
+  struct Special { ///< what the special form has besides
     std::string architecture;
     LaunchSizes symbols;
     unsigned sharedBytes = 0;
     std::vector<Map> maps;
+    Size cluster = 1;
     unsigned portableThreads = 0;
     Size portableBlocks;
     mutable std::mutex mutex;

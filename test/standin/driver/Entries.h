@@ -66,5 +66,13 @@ Stream *streamAt(World &world, const void *handle);
 Stream *currentStreamAt(World &world, const void *handle);
 /// What a kernel launch is made of; the parameters are copied. `grid` and `block` are checked.
 Result makeLaunch(World &world, const void *function, const unsigned grid[3], const unsigned block[3], unsigned sharedBytes, void **params, KernelLaunch &launch);
+/// Makes so many neighbouring blocks of a launch a cluster, if the card has them.
+Result setCluster(const World &world, const unsigned cluster[3], KernelLaunch &launch);
+/// CUlaunchAttribute, and its id of a cluster's dimensions; others are not supported.
+struct LaunchAttribute {
+  int id, pad;
+  unsigned value[16];
+};
+constexpr int kClusterDimension = 4;
 
 } // namespace tressel::standin

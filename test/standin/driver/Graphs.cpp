@@ -99,6 +99,17 @@ Result setFill(Node &node, const FillNodeParams &p) {
 Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *after, size_t count, const KernelNodeParams *params) {
   return addNode("cuGraphAddKernelNode", node, graph, after, count, [&](World &world, Node &made) { return setKernel(world, made, *params); });
 }
+Result cuGraphKernelNodeSetAttribute(Node *handle, int attribute, const unsigned *value) {
+  return call("cuGraphKernelNodeSetAttribute", Needs::Init, [&](World &world) -> Result {
+    for (auto &[key, graph] : world.graphs)
+      for (auto &node : graph->nodes)
+        if (node.get() == handle)
+          return node->kind != Node::Kind::Kernel ? kInvalidValue
+                 : attribute == kClusterDimension ? setCluster(world, value, node->kernel)
+                                                  : kNotSupported;
+    return kInvalidHandle;
+  });
+}
 Result cuGraphAddMemcpyNode(Node **node, Graph *graph, Node *const *after, size_t count, const CopyNodeParams *params, Context *context) {
   return addNode("cuGraphAddMemcpyNode", node, graph, after, count, [&](World &, Node &made) {
     made.context = context;
@@ -329,10 +340,23 @@ Result cuGraphExecMemsetNodeSetParams(GraphExec *exec, Node *node, const FillNod
 }
 
 #define ENTRY(name) {#name, reinterpret_cast<void *>(&name)}
-const Entry kEntries[] = {ENTRY(cuGraphCreate), ENTRY(cuGraphAddKernelNode), ENTRY(cuGraphAddMemcpyNode), ENTRY(cuGraphAddMemsetNode), ENTRY(cuGraphAddEmptyNode),
-                          ENTRY(cuGraphGetNodes), ENTRY(cuGraphGetEdges), ENTRY(cuGraphDestroy), ENTRY(cuGraphInstantiateWithFlags), ENTRY(cuGraphExecDestroy),
-                          ENTRY(cuGraphLaunch), ENTRY(cuGraphExecKernelNodeSetParams), ENTRY(cuGraphExecMemcpyNodeSetParams),
-                          ENTRY(cuGraphExecMemsetNodeSetParams), ENTRY(cuGraphConditionalHandleCreate), ENTRY(cuGraphAddNode)};
+const Entry kEntries[] = {ENTRY(cuGraphCreate),
+                          ENTRY(cuGraphAddKernelNode),
+                          ENTRY(cuGraphKernelNodeSetAttribute),
+                          ENTRY(cuGraphAddMemcpyNode),
+                          ENTRY(cuGraphAddMemsetNode),
+                          ENTRY(cuGraphAddEmptyNode),
+                          ENTRY(cuGraphGetNodes),
+                          ENTRY(cuGraphGetEdges),
+                          ENTRY(cuGraphDestroy),
+                          ENTRY(cuGraphInstantiateWithFlags),
+                          ENTRY(cuGraphExecDestroy),
+                          ENTRY(cuGraphLaunch),
+                          ENTRY(cuGraphExecKernelNodeSetParams),
+                          ENTRY(cuGraphExecMemcpyNodeSetParams),
+                          ENTRY(cuGraphExecMemsetNodeSetParams),
+                          ENTRY(cuGraphConditionalHandleCreate),
+                          ENTRY(cuGraphAddNode)};
 
 } // namespace
 

@@ -43,9 +43,27 @@ Result makeLaunch(World &world, const void *function, const unsigned grid[3], co
   launch.module = known->module;
   launch.code = known->module->code;
   launch.sharedBytes = sharedBytes;
+  if (grid[0] % launch.cluster) // of a graph's node, which keeps it
+    return kInvalidValue;
   launch.params.assign(kernel.paramBytes, std::byte(0));
   for (size_t i = 0; i < kernel.params.size(); ++i)
     std::memcpy(launch.params.data() + kernel.params[i].offset, params[world.plant == "swapped-parameters" && i < 2 ? 1 - i : i], kernel.params[i].bytes);
+  return kSuccess;
+}
+
+Result setCluster(const World &world, const unsigned cluster[3], KernelLaunch &launch) {
+  // "CUDA C++ Programming Guide", "Thread Block Clusters": at most 8 blocks on all cards that have clusters, the grid a
+  // multiple of them.
+  constexpr unsigned kPortable = 8;
+  if (cluster[0] == 0 || cluster[1] == 0 || cluster[2] == 0)
+    return kInvalidValue;
+  if (cluster[0] > kPortable || cluster[1] > kPortable || cluster[0] * cluster[1] * cluster[2] > kPortable)
+    return kInvalidClusterSize;
+  if (world.architecture < 90 || cluster[1] != 1 || cluster[2] != 1)
+    return kNotSupported;
+  if (launch.grid[0] % cluster[0])
+    return kInvalidValue;
+  launch.cluster = cluster[0];
   return kSuccess;
 }
 
@@ -187,17 +205,32 @@ Result cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
   });
 }
 
-Result cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                      unsigned sharedBytes, Stream *handle, void **params, void **) {
-  return call("cuLaunchKernel", Needs::Context, [&](World &world) -> Result {
-    Stream *stream = currentStreamAt(world, handle);
+struct LaunchConfig { // CUlaunchConfig
+  unsigned grid[3], block[3], sharedBytes;
+  Stream *stream;
+  const LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+static_assert(sizeof(LaunchConfig) == 56 && sizeof(LaunchAttribute) == 72);
+
+Result launch(const char *name, const LaunchConfig &config, Function *function, void **params) {
+  return call(name, Needs::Context, [&](World &world) -> Result {
+    Stream *stream = currentStreamAt(world, config.stream);
     if (!stream)
       return kInvalidHandle;
-    const unsigned grid[] = {gridX, gridY, gridZ}, block[] = {blockX, blockY, blockZ};
     Node node;
     node.kind = Node::Kind::Kernel;
-    if (const Result result = makeLaunch(world, function, grid, block, sharedBytes, params, node.kernel); result != kSuccess)
+    if (const Result result =
+            makeLaunch(world, function, config.grid, config.block, config.sharedBytes, params, node.kernel);
+        result != kSuccess)
       return result;
+    for (unsigned i = 0; i < config.numAttributes; ++i) {
+      const LaunchAttribute &attribute = config.attributes[i];
+      if (const Result result =
+              attribute.id == kClusterDimension ? setCluster(world, attribute.value, node.kernel) : kNotSupported;
+          result != kSuccess)
+        return result;
+    }
     const LoadedModule *module = node.kernel.module;
     if (module->context != stream->context)
       return kInvalidHandle;
@@ -206,6 +239,14 @@ Result cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsign
     return kSuccess;
   });
 }
+Result cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                      unsigned blockY, unsigned blockZ, unsigned sharedBytes, Stream *stream, void **params, void **) {
+  return launch("cuLaunchKernel", {{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream, nullptr, 0},
+                function, params);
+}
+Result cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **params, void **) {
+  return launch("cuLaunchKernelEx", *config, function, params);
+}
 
 /// With null=1 when the library is loaded: what costs the host time, at almost none. Nothing is copied or run, every event has ended.
 Result nothing() { return kSuccess; }
@@ -213,8 +254,9 @@ Result setCurrentAlone(Context *context) {
   current() = context;
   return kSuccess;
 }
-const char *const kNothing[] = {"cuLaunchKernel", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamSynchronize",
-                                "cuMemcpyAsync", "cuMemcpy", "cuMemsetD8Async", "cuMemsetD32Async", "cuGraphLaunch"};
+const char *const kNothing[] = {"cuLaunchKernel",     "cuLaunchKernelEx",  "cuEventRecord",       "cuEventQuery",
+                                "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamSynchronize", "cuMemcpyAsync",
+                                "cuMemcpy",           "cuMemsetD8Async",   "cuMemsetD32Async",    "cuGraphLaunch"};
 
 #define ENTRY(name) {#name, reinterpret_cast<void *>(&name)}
 const Entry kEntries[] = {ENTRY(cuStreamCreate),
@@ -231,7 +273,8 @@ const Entry kEntries[] = {ENTRY(cuStreamCreate),
                           ENTRY(cuEventQuery),
                           ENTRY(cuEventSynchronize),
                           ENTRY(cuEventElapsedTime),
-                          ENTRY(cuLaunchKernel)};
+                          ENTRY(cuLaunchKernel),
+                          ENTRY(cuLaunchKernelEx)};
 
 [[maybe_unused]] const bool configured = [] {
   const char *options = std::getenv("TRESSEL_STANDIN");

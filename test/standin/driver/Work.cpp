@@ -71,6 +71,7 @@ Result World::runKernel(Operation &operation, const KernelLaunch &launch) {
   ptx::Launch what;
   for (int i = 0; i < 3; ++i)
     what.grid[i] = launch.grid[i], what.block[i] = launch.block[i];
+  what.cluster = launch.cluster;
   what.dynamicSharedBytes = launch.sharedBytes;
   what.params = launch.params;
   what.seed = seed ? next(0) | 1 : 0;

@@ -51,6 +51,7 @@ enum : Result {
   kNotPermitted = 800,
   kNotSupported = 801,
   kGraphUpdateFailure = 910,
+  kInvalidClusterSize = 912,
 };
 
 struct LoadedModule;
@@ -112,6 +113,7 @@ struct KernelLaunch {
   const LoadedModule *module = nullptr;
   std::shared_ptr<const ptx::Module> code; ///< stays as long as the launch
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, sharedBytes = 0;
+  unsigned cluster = 1;          ///< blocks along x
   std::vector<std::byte> params; ///< copied when it was issued
 };
 struct CopyWork {

@@ -43,6 +43,12 @@ void special(Warp &warp, const Instr &instr) {
     case Special::Warps:
       target[l] = static_cast<uint32_t>(block.warps.size());
       break;
+    case Special::ClusterRank:
+      target[l] = block.rank();
+      break;
+    case Special::ClusterSize:
+      target[l] = static_cast<uint32_t>(block.cluster.size());
+      break;
     case Special::Zero:
       target[l] = 0;
       break;
@@ -86,6 +92,20 @@ void activeMask(Warp &warp, const Instr &instr) {
 }
 
 void nothing(Warp &, const Instr &) {}
+
+/// Operands: where that is in the shared memory of another block of the cluster, an address of the own, which block.
+template <class T> void mapToPeer(Warp &warp, const Instr &instr) {
+  Block &block = *warp.block;
+  forActive(warp, [&](unsigned l) {
+    const uint32_t rank = warp.source<uint32_t>(instr.op[2])[l];
+    const T own = warp.source<T>(instr.op[1])[l];
+    if (rank >= block.cluster.size() || own >> kPeerShift)
+      block.stop(warp, instr, l, Fault::Kind::Trap,
+                 "there is no place " + std::to_string(own) + " in block " + std::to_string(rank) +
+                     " of a cluster of " + std::to_string(block.cluster.size()));
+    warp.target<T>(instr.op[0])[l] = static_cast<T>(own | T(rank + 1) << kPeerShift);
+  });
+}
 
 // ---- Addresses of windows: imm is the window of the space.
 
@@ -215,6 +235,8 @@ void addCommonHandlers(std::unordered_map<std::string, Handler> &handlers) {
   handlers["special"] = special;
   handlers["activemask"] = activeMask;
   handlers["nothing"] = nothing;
+  handlers["mapa.b32"] = mapToPeer<uint32_t>;
+  handlers["mapa.b64"] = mapToPeer<uint64_t>;
   handlers["cvta"] = toGeneric;
   handlers["cvta.to"] = fromGeneric;
   handlers["isspacep"] = isInSpace;

@@ -74,96 +74,117 @@ class Compiled final : public Kernel {
 public:
   Program program;
   std::optional<Fault> run(const Launch &launch, Memory &memory) const override;
+
+private:
+  void begin(Block &block, uint64_t number) const;
 };
 
 std::optional<Fault> Compiled::run(const Launch &launch, Memory &memory) const {
-  Block block;
-  block.program = &program, block.launch = &launch, block.memory = &memory;
-  block.threads = launch.block[0] * launch.block[1] * launch.block[2];
+  const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
   auto refuse = [&](const std::string &what) { return Fault{Fault::Kind::Trap, "kernel '" + name + "': " + what}; };
-  if (!block.threads || block.threads > 1024)
-    return refuse("a block of " + std::to_string(block.threads) + " threads");
+  if (!threads || threads > 1024)
+    return refuse("a block of " + std::to_string(threads) + " threads");
+  if (!launch.cluster || launch.grid[0] % launch.cluster)
+    return refuse("clusters of " + std::to_string(launch.cluster) + " in a grid of " + std::to_string(launch.grid[0]));
   if (launch.params.size() < paramBytes)
     return refuse(std::to_string(launch.params.size()) + " bytes of parameters, of " + std::to_string(paramBytes));
-  const unsigned warps = (block.threads + kLanes - 1) / kLanes;
+  const unsigned warps = (threads + kLanes - 1) / kLanes;
   const size_t constantBytes = program.constants.size(), frame = program.frameBytes;
   const size_t sharedBytes =
       launch.dynamicSharedBytes ? program.dynamicBegin + launch.dynamicSharedBytes : program.sharedBytes;
   const size_t localBytes = size_t(program.localBytes) * warps * kLanes;
   auto rounded = [](size_t bytes) { return (bytes + 127) / 64 * 64; };
-  std::byte *at = scratch(rounded(constantBytes) + frame * warps + rounded(sharedBytes) + rounded(localBytes) +
-                          rounded(paramBytes) + rounded(program.caches * sizeof(Span *)));
+  std::byte *at =
+      scratch(launch.cluster * (rounded(constantBytes) + frame * warps + rounded(sharedBytes) + rounded(localBytes) +
+                                rounded(paramBytes) + rounded(program.caches * sizeof(Span *))));
   auto take = [&at, &rounded](size_t bytes) { return std::exchange(at, at + rounded(bytes)); };
-  std::byte *constants = take(constantBytes);
-  std::memcpy(constants, program.constants.data(), constantBytes);
-  block.shared = {take(sharedBytes), sharedBytes};
-  block.local = {take(localBytes), localBytes};
-  block.params = {take(paramBytes), paramBytes};
-  if (paramBytes)
-    std::memcpy(block.params.host, launch.params.data(), paramBytes);
-  block.caches = reinterpret_cast<Span **>(take(program.caches * sizeof(Span *)));
-  std::fill_n(block.caches, program.caches, nullptr);
-  block.constants = {reinterpret_cast<std::byte *>(program.storage->constants.data()), program.storage->constantBytes};
-  block.warps = std::vector<Warp>(warps);
-  for (unsigned w = 0; w < warps; ++w) {
-    Warp &warp = block.warps[w];
-    warp.index = w, warp.block = &block;
-    warp.base[0] = at + w * frame;
-    warp.base[1] = constants - 1;
-    std::memset(warp.base[0], 0, frame);
-    for (unsigned l = 0; l < kLanes; ++l) {
-      const unsigned thread = w * kLanes + l;
-      warp.exists |= static_cast<uint32_t>(thread < block.threads) << l;
-      warp.tid[0][l] = thread % launch.block[0];
-      warp.tid[1][l] = thread / launch.block[0] % launch.block[1];
-      warp.tid[2][l] = thread / launch.block[0] / launch.block[1];
+  std::vector<Block> cluster(launch.cluster);
+  for (Block &block : cluster) {
+    block.program = &program, block.launch = &launch, block.memory = &memory;
+    block.threads = threads;
+    block.cluster = cluster;
+    std::byte *constants = take(constantBytes);
+    std::memcpy(constants, program.constants.data(), constantBytes);
+    block.shared = {take(sharedBytes), sharedBytes};
+    block.local = {take(localBytes), localBytes};
+    block.params = {take(paramBytes), paramBytes};
+    if (paramBytes)
+      std::memcpy(block.params.host, launch.params.data(), paramBytes);
+    block.caches = reinterpret_cast<Span **>(take(program.caches * sizeof(Span *)));
+    std::fill_n(block.caches, program.caches, nullptr);
+    block.constants = {reinterpret_cast<std::byte *>(program.storage->constants.data()),
+                       program.storage->constantBytes};
+    block.warps = std::vector<Warp>(warps);
+    for (unsigned w = 0; w < warps; ++w) {
+      Warp &warp = block.warps[w];
+      warp.index = w, warp.block = &block;
+      warp.base[0] = std::exchange(at, at + frame);
+      warp.base[1] = constants - 1;
+      std::memset(warp.base[0], 0, frame);
+      for (unsigned l = 0; l < kLanes; ++l) {
+        const unsigned thread = w * kLanes + l;
+        warp.exists |= static_cast<uint32_t>(thread < threads) << l;
+        warp.tid[0][l] = thread % launch.block[0];
+        warp.tid[1][l] = thread / launch.block[0] % launch.block[1];
+        warp.tid[2][l] = thread / launch.block[0] / launch.block[1];
+      }
     }
+    block.random = launch.seed ? launch.seed * 0x9e3779b97f4a7c15 | 1 : 0;
   }
-  const uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  // Some order of all blocks: from one to another in steps that have no common divisor with their number.
+  const uint64_t clusters = uint64_t(launch.grid[0]) / launch.cluster * launch.grid[1] * launch.grid[2];
+  // Some order of all clusters: from one to another in steps that have no common divisor with their number.
   uint64_t first = 0, step = 1;
-  block.random = launch.seed ? launch.seed * 0x9e3779b97f4a7c15 | 1 : 0;
-  if (launch.seed && blocks > 1) {
-    first = block.random % blocks;
-    step = (block.random >> 20) % blocks;
-    while (std::gcd(step, blocks) != 1)
-      step = (step + 1) % blocks;
+  if (launch.seed && clusters > 1) {
+    const uint64_t random = cluster.front().random;
+    first = random % clusters;
+    step = (random >> 20) % clusters;
+    while (std::gcd(step, clusters) != 1)
+      step = (step + 1) % clusters;
   }
   const Control control;
   try {
-    for (uint64_t i = 0; i < blocks; ++i) {
-      const auto number = static_cast<uint64_t>((first + static_cast<unsigned __int128>(i) * step) % blocks);
-      block.index[0] = static_cast<unsigned>(number % launch.grid[0]);
-      block.index[1] = static_cast<unsigned>(number / launch.grid[0] % launch.grid[1]);
-      block.index[2] = static_cast<unsigned>(number / launch.grid[0] / launch.grid[1]);
-      if (sharedBytes)
-        std::memset(block.shared.host, 0xff, sharedBytes);
-      if (localBytes)
-        std::memset(block.local.host, 0xff, localBytes);
-      block.barriers.fill({});
-      block.barrierObjects.clear();
-      block.tensorCopies.clear();
-      block.tensor = {};
-      for (Warp &warp : block.warps) {
-        warp.live = warp.exists;
-        warp.active = 0, warp.carry = 0, warp.gaveWay = false;
-        warp.copies.clear();
-        warp.committed.fill(0);
-        warp.products.clear(), warp.accumulators.clear();
-        warp.committedProducts = 0, warp.tensorLoads.clear(), warp.tensorSeen = 0;
-        warp.isFenced = false, warp.warpgroupWork = 0, warp.failedWaits = 0;
-        for (const auto &[offset, bytes] : program.uninitialized)
-          std::memset(warp.base[0] + offset, bytes == 4 ? 0 : 0xff, bytes);
+    for (uint64_t i = 0; i < clusters; ++i) {
+      const auto chosen = static_cast<uint64_t>((first + static_cast<unsigned __int128>(i) * step) % clusters);
+      for (Block &block : cluster)
+        begin(block, chosen * launch.cluster + block.rank());
+      executeCluster(cluster);
+      for (Block &block : cluster) {
+        endAsync(block);
+        endWarpgroups(block);
+        endTensorMemory(block);
       }
-      executeBlock(block);
-      endAsync(block);
-      endWarpgroups(block);
-      endTensorMemory(block);
     }
   } catch (const Stop &stop) {
     return stop.fault;
   }
   return std::nullopt;
+}
+
+void Compiled::begin(Block &block, uint64_t number) const {
+  const Launch &launch = *block.launch;
+  block.index[0] = static_cast<unsigned>(number % launch.grid[0]);
+  block.index[1] = static_cast<unsigned>(number / launch.grid[0] % launch.grid[1]);
+  block.index[2] = static_cast<unsigned>(number / launch.grid[0] / launch.grid[1]);
+  if (block.shared.bytes)
+    std::memset(block.shared.host, 0xff, block.shared.bytes);
+  if (block.local.bytes)
+    std::memset(block.local.host, 0xff, block.local.bytes);
+  block.barriers.fill({});
+  block.barrierObjects.clear();
+  block.tensorCopies.clear();
+  block.tensor = {};
+  for (Warp &warp : block.warps) {
+    warp.live = warp.exists;
+    warp.active = 0, warp.carry = 0, warp.gaveWay = false;
+    warp.atCluster = warp.clusterMet = 0;
+    warp.copies.clear();
+    warp.committed.fill(0);
+    warp.products.clear(), warp.accumulators.clear();
+    warp.committedProducts = 0, warp.tensorLoads.clear(), warp.tensorSeen = 0;
+    warp.isFenced = false, warp.warpgroupWork = 0, warp.failedWaits = 0;
+    for (const auto &[offset, bytes] : program.uninitialized)
+      std::memset(warp.base[0] + offset, bytes == 4 ? 0 : 0xff, bytes);
+  }
 }
 
 /// Places and first values of the module's .global and .const variables.

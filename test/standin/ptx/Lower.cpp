@@ -28,15 +28,9 @@ std::string nameOf(Type type) {
 
 bool asSpace(std::string_view word, Space &space) {
   static const std::unordered_map<std::string_view, Space> spaces = {
-      {"global", Space::Global},
-      {"shared", Space::Shared},
-      {"shared::cta", Space::Shared},
-      {"shared::cluster", Space::Shared}, // of this block, which is a cluster of its own
-      {"local", Space::Local},
-      {"param", Space::Param},
-      {"param::entry", Space::Param},
-      {"param::func", Space::Param},
-      {"const", Space::Const}};
+      {"global", Space::Global},           {"shared", Space::Shared},     {"shared::cta", Space::Shared},
+      {"shared::cluster", Space::Cluster}, {"local", Space::Local},       {"param", Space::Param},
+      {"param::entry", Space::Param},      {"param::func", Space::Param}, {"const", Space::Const}};
   const auto found = spaces.find(word);
   if (found == spaces.end())
     return false;
@@ -387,6 +381,8 @@ uint32_t Lowerer::useSpecial(const Operand &operand, Width width) {
       {"%laneid", {Special::Lane}},
       {"%warpid", {Special::Warp}},
       {"%nwarpid", {Special::Warps}},
+      {"%cluster_ctarank", {Special::ClusterRank}},
+      {"%cluster_nctarank", {Special::ClusterSize}},
       {"%smid", {Special::Zero}},
       {"%nsmid", {Special::One}},
       {"%lanemask_eq", {Special::LanesEqual}},

@@ -99,6 +99,7 @@ private:
   void store();
   void atomic();
   void convertAddress();
+  void mapToPeer();
   void isInSpace();
   void copyLater();
   void loadMatrix();
@@ -110,6 +111,7 @@ private:
   void trap();
   void call();
   void barrier();
+  void clusterBarrier();
   void barrierOf(size_t at, std::string_view what, const Modifiers &modifiers);
   void shuffle();
   void vote();

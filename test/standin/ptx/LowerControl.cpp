@@ -50,6 +50,8 @@ void Lowerer::barrier() {
   if (parts_.size() <= at)
     unknown();
   const std::string_view what = parts_[at];
+  if (what == "cluster")
+    return clusterBarrier();
   if (what == "warp") {
     if (parts_.size() != at + 2 || parts_[at + 1] != "sync")
       unknown();
@@ -60,6 +62,16 @@ void Lowerer::barrier() {
   if (what != "sync" && what != "arrive" && what != "red")
     unknown();
   barrierOf(at, what, modifiers("aligned popc and or", at + 1));
+}
+
+void Lowerer::clusterBarrier() {
+  // barrier.cluster.{arrive,wait}, by default .release and .acquire: memory is in the order of execution here
+  const bool waits = parts_.size() > 2 && parts_[2] == "wait";
+  if (parts_[0] != "barrier" || parts_.size() < 3 || (!waits && parts_[2] != "arrive"))
+    unknown();
+  modifiers(waits ? "acquire aligned" : "release aligned", 3);
+  expectOperands(0, 0);
+  emitKind(Kind::Barrier, {}, {}).instr.sub = waits ? kWaitsForCluster : kArrivesAtCluster;
 }
 
 void Lowerer::barrierOf(size_t, std::string_view what, const Modifiers &m) {
@@ -248,6 +260,7 @@ const std::unordered_map<std::string_view, Lowerer::Method> &Lowerer::methods() 
                                                                    {"atom", &L::atomic},
                                                                    {"red", &L::atomic},
                                                                    {"cvta", &L::convertAddress},
+                                                                   {"mapa", &L::mapToPeer},
                                                                    {"isspacep", &L::isInSpace},
                                                                    {"cp", &L::copyLater},
                                                                    {"ldmatrix", &L::loadMatrix},

@@ -12,6 +12,7 @@ constexpr Type kWord{'b', 32, false}, kAddress{'b', 64, false}, kPredicate{'p', 
 uint64_t windowOf(Space space) {
   switch (space) {
   case Space::Shared:
+  case Space::Cluster: // generic addresses are of the own block's
     return kSharedWindow;
   case Space::Local:
     return kLocalWindow;
@@ -204,7 +205,7 @@ void Lowerer::convertAddress() {
   const bool isTo = parts_.size() > 1 && parts_[1] == "to";
   Space space = Space::Generic;
   if (parts_.size() != (isTo ? 4 : 3) || !asSpace(parts_[isTo ? 2 : 1], space) ||
-      (parts_.back() != "u64" && parts_.back() != "b64"))
+      (parts_.back() != "u64" && parts_.back() != "b64") || (space == Space::Cluster && !isTo))
     unknown();
   expectOperands(2, 2);
   const Operand &from = operand(1);
@@ -218,9 +219,19 @@ void Lowerer::convertAddress() {
   draft.instr.imm = static_cast<int64_t>(windowOf(space));
 }
 
+void Lowerer::mapToPeer() {
+  // mapa.shared::cluster
+  if (parts_.size() != 3 || parts_[1] != "shared::cluster" || (parts_[2] != "u32" && parts_[2] != "u64"))
+    unknown();
+  expectOperands(3, 3);
+  const Type type{'b', static_cast<uint8_t>(parts_[2] == "u32" ? 32 : 64), false};
+  const uint32_t own = use(1, type), rank = use(2, kWord);
+  emit("mapa.b" + std::to_string(type.bits), {define(0, type)}, {own, rank});
+}
+
 void Lowerer::isInSpace() {
   Space space = Space::Generic;
-  if (parts_.size() != 2 || !asSpace(parts_[1], space))
+  if (parts_.size() != 2 || !asSpace(parts_[1], space) || space == Space::Cluster)
     unknown();
   expectOperands(2, 2);
   Draft &draft = emit("isspacep", {define(0, kPredicate)}, {use(1, kAddress)});

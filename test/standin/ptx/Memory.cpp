@@ -16,6 +16,8 @@ const char *nameOf(Space space) {
   switch (space) {
   case Space::Shared:
     return "shared";
+  case Space::Cluster:
+    return "the cluster's shared";
   case Space::Local:
     return "local";
   case Space::Param:
@@ -114,7 +116,14 @@ std::byte *Block::locate(Warp &warp, const Instr &instr, Space space, unsigned l
       fault(Fault::Kind::IllegalAddress, " of " + std::to_string(program->localBytes) + ",");
     return local.host + (warp.index * uint64_t(kLanes) + lane) * program->localBytes + address;
   }
-  const Region &place = region(space);
+  const uint64_t peer = space == Space::Cluster ? address >> kPeerShift : 0;
+  if (peer > cluster.size())
+    fault(Fault::Kind::IllegalAddress, ", where nothing is,");
+  if (peer && cluster[peer - 1].hasEnded())
+    fault(Fault::Kind::IllegalAddress, ", of a block that has ended,");
+  if (space == Space::Cluster)
+    space = Space::Shared, address &= (uint64_t(1) << kPeerShift) - 1;
+  const Region &place = peer ? cluster[peer - 1].shared : region(space);
   if (address > place.bytes || bytes > place.bytes - address)
     fault(Fault::Kind::IllegalAddress, " of " + std::to_string(place.bytes) + ",");
   if (isWrite && space != Space::Shared)

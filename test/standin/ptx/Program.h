@@ -7,6 +7,7 @@
 #include "test/standin/ptx/Ptx.h"
 #include "test/standin/ptx/Syntax.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <functional>
@@ -20,6 +21,9 @@ constexpr uint32_t kAllLanes = ~0u;
 
 /// Generic addresses of the spaces that are not global memory: above all of its addresses.
 constexpr unsigned kWindowShift = 48;
+/// Addresses of the cluster's shared memory (.shared::cluster): below, those of the block's own; above, by what mapa
+/// gives, block 0's, block 1's...
+constexpr unsigned kPeerShift = 24;
 constexpr uint64_t kSharedWindow = uint64_t(1) << kWindowShift, kLocalWindow = uint64_t(2) << kWindowShift,
                    kParamWindow = uint64_t(3) << kWindowShift, kConstWindow = uint64_t(4) << kWindowShift,
                    kModuleWindow = uint64_t(5) << kWindowShift; ///< the module's .global variables
@@ -217,6 +221,7 @@ struct alignas(64) Warp {
   uint32_t exists = 0; ///< lanes that are threads of the block
   uint32_t carry = 0;
   bool gaveWay = false; ///< its last turn ended in a loop that waits, perhaps
+  uint32_t atCluster = 0, clusterMet = 0; ///< lanes that have arrived at the cluster's barrier; that all have, since
   unsigned index = 0;
   Block *block = nullptr;
   alignas(64) std::byte scratch[8 * kLanes] = {};
@@ -248,6 +253,9 @@ struct Barrier {
   uint32_t arrived = 0, expected = 0;
   uint32_t count = 0; ///< of true predicates
 };
+/// Group::barrier of lanes that wait for the cluster, and Instr::sub of a barrier of the cluster.
+constexpr int kClusterBarrier = 16;
+constexpr uint8_t kArrivesAtCluster = 5, kWaitsForCluster = 6;
 
 struct Block {
   const Program *program = nullptr;
@@ -263,11 +271,16 @@ struct Block {
   std::unordered_map<uint64_t, BarrierObject> barrierObjects; ///< by address in shared memory
   std::vector<TensorCopy> tensorCopies;
   TensorMemory tensor;
-  uint64_t arrivals = 0; ///< whatever may let a wait for an mbarrier succeed
+  std::span<Block> cluster; ///< it, and those beside it
+  uint64_t arrivals = 0;    ///< whatever may let a wait for an mbarrier succeed
   uint64_t clock = 0;
   uint64_t random = 0;
 
   Span *find(uint64_t address) const;
+  bool hasEnded() const {
+    return std::ranges::all_of(warps, [](const Warp &warp) { return !warp.live; });
+  }
+  uint32_t rank() const { return static_cast<uint32_t>(this - cluster.data()); }
   const Region &region(Space space) const;
   /// Where these bytes are for a lane, checked and marked. Throws Stop.
   std::byte *locate(Warp &warp, const Instr &instr, Space space, unsigned lane, uint64_t address, unsigned bytes,
@@ -346,7 +359,7 @@ void expandMatrix(const std::byte *bytes, unsigned rows, bool isTransposed, bool
 unsigned exchangeControl(unsigned value);
 unsigned controlOf(unsigned mode);
 
-/// Executes until all threads of the block have exited. Throws Stop.
-void executeBlock(Block &block);
+/// Executes until all threads of a cluster's blocks have exited. Throws Stop.
+void executeCluster(std::span<Block> blocks);
 
 } // namespace tressel::standin::ptx

@@ -7,6 +7,8 @@
 // for bit where the ISA defines them (.rn arithmetic, integers, conversions); approximations (ex2.approx and the like)
 // are computed as exactly as the host can, which a card does not.
 //
+// Blocks of a cluster take turns; all others run one after the other.
+//
 // Threads of a warp run together while they are at the same instruction, and apart where they are not (independent
 // thread scheduling): of those that can go on, the ones with the lowest place in the text go first, so they meet again
 // where branches join. Warps of a block take turns in an order that a seed chooses, and so do blocks. An instruction
@@ -60,6 +62,7 @@ public:
 
 struct Launch {
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned cluster = 1; ///< neighbouring blocks along x that are one
   unsigned dynamicSharedBytes = 0;
   std::span<const std::byte> params; ///< laid out as Kernel::params says
   uint64_t seed = 0;                 ///< of the order of blocks and warps; 0: ascending

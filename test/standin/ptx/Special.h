@@ -13,7 +13,9 @@ enum class Special : uint8_t {
   Lane,
   Warp,
   Warps,
-  Zero, ///< of a multiprocessor, a cluster...
+  ClusterRank,
+  ClusterSize,
+  Zero, ///< of a multiprocessor...
   One,
   LanesEqual,
   LanesLess,

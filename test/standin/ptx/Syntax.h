@@ -12,7 +12,7 @@
 
 namespace tressel::standin::ptx {
 
-enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const };
+enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const, Cluster };
 
 /// A fundamental type: ".f32" is {'f', 32}. Kinds: b, s, u, f, h (bf16), p (pred); of packed types (.f16x2) the halves'
 /// kind.

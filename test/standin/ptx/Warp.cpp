@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -42,8 +43,21 @@ enum class Turn { Ended, Waits, Gives };
 
 class Executor {
 public:
-  explicit Executor(Block &block) : block_(block), code_(block.program->code.data()) {}
-  void run();
+  explicit Executor(Block &block) : block_(block), code_(block.program->code.data()) {
+    for (Warp &warp : block_.warps) {
+      warp.groups.clear();
+      warp.groups.push_back({.pc = 0, .mask = warp.live});
+      ready_.push_back(&warp);
+    }
+  }
+  bool hasEnded() const { return ready_.empty(); }
+  /// A turn of each warp that can go on, in some order.
+  struct Round {
+    bool hasMoved = false;
+    bool hasWaitedOnly = true; ///< for mbarriers
+  };
+  Round round();
+  [[noreturn]] void standstill();
 
 private:
   Turn run(Warp &warp);
@@ -55,6 +69,9 @@ private:
   void meet(Warp &warp);
   void barrier(Warp &warp, const Instr &instr, uint32_t lanes);
   void release(unsigned number);
+  void clusterBarrier(Warp &warp, const Instr &instr, uint32_t lanes);
+  /// When all threads of the cluster that have not exited have arrived, they go on.
+  void releaseCluster();
   /// The lanes that execute stop here, in a group of their own.
   void park(Warp &warp, const Group &group);
   void leave(Warp &warp, uint32_t lanes);
@@ -70,7 +87,6 @@ private:
     mode_ = mode;
     exchangeControl(controlOf(mode));
   }
-  [[noreturn]] void standstill();
   uint64_t random() {
     block_.random ^= block_.random << 13, block_.random ^= block_.random >> 7, block_.random ^= block_.random << 17;
     return block_.random;
@@ -80,6 +96,7 @@ private:
   const Instr *code_;
   unsigned mode_ = kNearest;
   unsigned jumps_ = 0; ///< backwards, in this turn
+  std::vector<Warp *> ready_;
 };
 
 bool Executor::choose(Warp &warp, unsigned skip) {
@@ -118,6 +135,7 @@ void Executor::park(Warp &warp, const Group &group) {
 void Executor::leave(Warp &warp, uint32_t lanes) {
   warp.live &= ~lanes;
   setActive(warp, warp.active & ~lanes);
+  releaseCluster();
 }
 
 void Executor::branch(Warp &warp, uint32_t target, uint32_t lanes) {
@@ -260,6 +278,8 @@ void Executor::barrier(Warp &warp, const Instr &instr, uint32_t lanes) {
   // Lanes whose guard is false, and those that name another barrier, are on their own.
   if (lanes != warp.active)
     park(warp, {.pc = warp.pc + 1, .mask = warp.active & ~lanes});
+  if (instr.sub >= kArrivesAtCluster)
+    return clusterBarrier(warp, instr, lanes);
   const auto *numbers = warp.source<uint32_t>(instr.op[1]);
   const auto first = static_cast<unsigned>(std::countr_zero(lanes));
   const uint32_t number = numbers[first];
@@ -314,6 +334,46 @@ void Executor::release(unsigned number) {
       ++group.pc;
     }
   barrier = Barrier{};
+}
+
+void Executor::clusterBarrier(Warp &warp, const Instr &instr, uint32_t lanes) {
+  const auto first = static_cast<unsigned>(std::countr_zero(lanes));
+  if (instr.sub == kArrivesAtCluster) {
+    if ((warp.atCluster | warp.clusterMet) & lanes)
+      block_.stop(warp, instr, first, Fault::Kind::Trap,
+                  "arrives at the cluster's barrier, without a wait since it last did,");
+    warp.atCluster |= lanes;
+    ++warp.pc;
+    return releaseCluster();
+  }
+  if (lanes & ~(warp.atCluster | warp.clusterMet))
+    block_.stop(warp, instr, first, Fault::Kind::Trap, "waits at the cluster's barrier, where it has not arrived,");
+  if (const uint32_t waiting = lanes & warp.atCluster)
+    park(warp, {.pc = warp.pc, .mask = waiting, .isWaiting = true, .needs = 0, .barrier = kClusterBarrier});
+  warp.clusterMet &= ~warp.active;
+  ++warp.pc;
+}
+
+void Executor::releaseCluster() {
+  bool hasArrived = false;
+  for (const Block &block : block_.cluster)
+    for (const Warp &warp : block.warps) {
+      if (warp.live & ~warp.atCluster)
+        return;
+      hasArrived |= warp.atCluster != 0;
+    }
+  if (!hasArrived)
+    return;
+  for (Block &block : block_.cluster)
+    for (Warp &warp : block.warps) {
+      warp.clusterMet |= std::exchange(warp.atCluster, 0);
+      for (Group &group : warp.groups)
+        if (group.barrier == kClusterBarrier) {
+          group.isWaiting = false, group.barrier = -1;
+          ++group.pc;
+          warp.clusterMet &= ~group.mask;
+        }
+    }
 }
 
 Turn Executor::run(Warp &warp) {
@@ -379,66 +439,85 @@ Turn Executor::run(Warp &warp) {
   return warp.groups.empty() ? Turn::Ended : Turn::Waits;
 }
 
-void Executor::run() {
-  setMode(kNearest);
-  std::vector<Warp *> ready;
-  for (Warp &warp : block_.warps) {
-    warp.groups.clear();
-    warp.groups.push_back({.pc = 0, .mask = warp.live});
-    ready.push_back(&warp);
-  }
-  unsigned vain = 0; // rounds in which all that could go on waited for mbarriers that did not change
-  while (!ready.empty()) {
-    // A turn of each that can go on, in some order.
-    bool hasMoved = false, hasWaitedOnly = true;
-    const uint64_t arrivals = block_.arrivals;
-    if (block_.random)
-      for (size_t i = ready.size(); i > 1; --i)
-        std::swap(ready[i - 1], ready[random() % i]);
-    size_t kept = 0;
-    for (Warp *warp : ready) {
-      const bool canGo = std::ranges::any_of(warp->groups, [](const Group &group) { return !group.isWaiting; });
-      hasMoved |= canGo;
-      if (!canGo) {
-        ready[kept++] = warp;
-        continue;
-      }
-      warp->failedWaits = 0;
-      const Turn turn = run(*warp);
-      hasWaitedOnly &= turn == Turn::Gives && warp->failedWaits;
-      if (turn != Turn::Ended)
-        ready[kept++] = warp;
+Executor::Round Executor::round() {
+  Round round;
+  setMode(mode_);
+  if (block_.random)
+    for (size_t i = ready_.size(); i > 1; --i)
+      std::swap(ready_[i - 1], ready_[random() % i]);
+  size_t kept = 0;
+  for (Warp *warp : ready_) {
+    const bool canGo = std::ranges::any_of(warp->groups, [](const Group &group) { return !group.isWaiting; });
+    round.hasMoved |= canGo;
+    if (!canGo) {
+      ready_[kept++] = warp;
+      continue;
     }
-    ready.resize(kept);
-    vain = hasWaitedOnly && arrivals == block_.arrivals ? vain + 1 : 0;
-    if (!hasMoved || vain > kVainRounds)
-      standstill();
+    warp->failedWaits = 0;
+    const Turn turn = run(*warp);
+    round.hasWaitedOnly &= turn == Turn::Gives && warp->failedWaits;
+    if (turn != Turn::Ended)
+      ready_[kept++] = warp;
   }
+  ready_.resize(kept);
+  return round;
 }
 
 void Executor::standstill() {
   // The first lane that waits, and where the other lanes are.
   std::string waits, others;
   unsigned more = 0;
-  for (Warp &warp : block_.warps) {
-    for (unsigned l = 0; l < kLanes; ++l) {
-      if (!(warp.exists >> l & 1))
-        continue;
-      const auto group = std::ranges::find_if(warp.groups, [l](const Group &g) { return g.mask >> l & 1; });
-      const bool hasExited = group == warp.groups.end();
-      const std::string where = hasExited ? "has exited" : "waits in " + block_.describe(code_[group->pc]);
-      if (!hasExited && waits.empty())
-        waits = block_.describe(warp, l) + ": " + where;
-      else if (waits.find(where) == std::string::npos && others.find(where) == std::string::npos && more++ < 4)
-        others += "; thread (" + std::to_string(warp.tid[0][l]) + ", " + std::to_string(warp.tid[1][l]) + ", " +
-                  std::to_string(warp.tid[2][l]) + ") " + where;
-    }
-  }
+  auto look = [&](const Block &block) {
+    for (const Warp &warp : block.warps)
+      for (unsigned l = 0; l < kLanes; ++l) {
+        if (!(warp.exists >> l & 1))
+          continue;
+        const auto group = std::ranges::find_if(warp.groups, [l](const Group &g) { return g.mask >> l & 1; });
+        const bool hasExited = group == warp.groups.end();
+        const std::string where = hasExited ? "has exited" : "waits in " + block.describe(code_[group->pc]);
+        if (!hasExited && waits.empty())
+          waits = block.describe(warp, l) + ": " + where;
+        else if (waits.find(where) == std::string::npos && others.find(where) == std::string::npos && more++ < 4)
+          others += (&block == &block_ ? "; thread (" : "; of another block thread (") +
+                    std::to_string(warp.tid[0][l]) + ", " + std::to_string(warp.tid[1][l]) + ", " +
+                    std::to_string(warp.tid[2][l]) + ") " + where;
+      }
+  };
+  look(block_);
+  for (const Block &block : block_.cluster)
+    if (&block != &block_)
+      look(block);
   throw Stop{{Fault::Kind::Hang, waits + ", where not all that it names arrive" + others}};
 }
 
 } // namespace
 
-void executeBlock(Block &block) { Executor(block).run(); }
+void executeCluster(std::span<Block> blocks) {
+  std::vector<Executor> executors;
+  for (Block &block : blocks)
+    executors.emplace_back(block);
+  const auto hasEnded = [](const Executor &executor) { return executor.hasEnded(); };
+  unsigned vain = 0; // rounds in which all that could go on waited for mbarriers that did not change
+  while (!std::ranges::all_of(executors, hasEnded)) {
+    const auto arrivals = [&] {
+      uint64_t all = 0;
+      for (const Block &block : blocks)
+        all += block.arrivals;
+      return all;
+    };
+    const uint64_t before = arrivals();
+    Executor::Round all;
+    const size_t first = blocks.front().random % executors.size();
+    for (size_t i = 0; i < executors.size(); ++i)
+      if (Executor &each = executors[(first + i) % executors.size()]; !each.hasEnded()) {
+        const Executor::Round round = each.round();
+        all.hasMoved |= round.hasMoved;
+        all.hasWaitedOnly &= round.hasWaitedOnly || !round.hasMoved;
+      }
+    vain = all.hasWaitedOnly && before == arrivals() ? vain + 1 : 0;
+    if (!all.hasMoved || vain > kVainRounds)
+      std::ranges::find_if_not(executors, hasEnded)->standstill();
+  }
+}
 
 } // namespace tressel::standin::ptx

@@ -427,6 +427,74 @@ TEST_F(CudaSemantics, TensorMapsHaveLimits) {
   EXPECT_EQ(encode([](Arguments &x) { x.steps[1] = 9; }), kInvalidValue);
 }
 
+/// Each block writes what the next one of its cluster is, plus 10 for each block of the cluster.
+const char *const kNeighbours = R"(.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry next(.param .u64 to) {
+  .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+  .shared .align 4 .b32 mine;
+  ld.param.u64 %rd0, [to]; cvta.to.global.u64 %rd0, %rd0;
+  mov.u32 %r0, %ctaid.x; st.shared.u32 [mine], %r0;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+  mov.u32 %r1, %cluster_ctarank; add.u32 %r1, %r1, 1; mov.u32 %r2, %cluster_nctarank; rem.u32 %r1, %r1, %r2;
+  mov.u64 %rd1, mine; mapa.shared::cluster.u64 %rd1, %rd1, %r1; ld.shared::cluster.u32 %r3, [%rd1];
+  mad.lo.u32 %r3, %r2, 10, %r3;
+  mul.wide.u32 %rd2, %r0, 4; add.u64 %rd2, %rd0, %rd2; st.global.u32 [%rd2], %r3;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+  ret;
+})";
+
+TEST_F(CudaSemantics, BlocksOfAClusterSeeEachOthersSharedMemory) {
+  if (card->major < 9)
+    GTEST_SKIP() << "clusters are of cards from compute capability 9.0 on";
+  Module own = nullptr;
+  Function next = nullptr;
+  ok(d->cuModuleLoadDataEx(&own, kNeighbours, 0, nullptr, nullptr));
+  ok(d->cuModuleGetFunction(&next, own, "next"));
+  Address to = memory;
+  void *params[] = {&to};
+  auto launchWith = [&](unsigned blocks, unsigned cluster) {
+    LaunchAttribute attribute{.value = {.x = cluster}};
+    const LaunchConfig config{.gridX = blocks, .stream = a, .attributes = &attribute, .numAttributes = 1};
+    return d->cuLaunchKernelEx(&config, next, params, nullptr);
+  };
+  auto expectNeighbours = [&](unsigned cluster) {
+    for (unsigned i = 0; i < 8; ++i)
+      EXPECT_EQ(valueAt(static_cast<int>(i)), i / cluster * cluster + (i + 1) % cluster + 10 * cluster) << cluster;
+  };
+  for (unsigned cluster : {1u, 2u, 4u, 8u}) {
+    ok(launchWith(8, cluster));
+    ok(d->cuStreamSynchronize(a));
+    expectNeighbours(cluster);
+  }
+  // A graph's node has it, also when its parameters change.
+  Graph graph = nullptr;
+  GraphNode node = nullptr;
+  GraphExec exec = nullptr;
+  KernelNodeParams kernel{.function = next, .gridX = 8, .params = params};
+  const LaunchAttribute four{.value = {.x = 4}};
+  ok(d->cuGraphCreate(&graph, 0));
+  ok(d->cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel));
+  ok(d->cuGraphKernelNodeSetAttribute(node, four.id, &four.value));
+  ok(d->cuGraphInstantiateWithFlags(&exec, graph, 0));
+  for (Address place : {memory, memory + 1024}) {
+    to = place;
+    ok(d->cuGraphExecKernelNodeSetParams(exec, node, &kernel));
+    ok(d->cuMemsetD32Async(place, 0, 8, a));
+    ok(d->cuGraphLaunch(exec, a));
+    ok(d->cuStreamSynchronize(a));
+    for (unsigned i = 0; i < 8; ++i)
+      EXPECT_EQ(valueAt(static_cast<int>((place - memory) / 4 + i)), i / 4 * 4 + (i + 1) % 4 + 40);
+  }
+  ok(d->cuGraphExecDestroy(exec));
+  ok(d->cuGraphDestroy(graph));
+  EXPECT_NE(launchWith(8, 0), kSuccess);
+  EXPECT_NE(launchWith(8, 3), kSuccess) << "the grid is no multiple";
+  EXPECT_NE(launchWith(32, 16), kSuccess) << "more than all cards have, and the kernel does not ask for it";
+  ok(d->cuModuleUnload(own));
+}
+
 /// In a process of its own: what follows breaks its context.
 [[noreturn]] void touchWildly() {
   const Driver &driver = *Driver::find();

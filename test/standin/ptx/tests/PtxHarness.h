@@ -72,6 +72,7 @@ inline std::string kernelText(const std::string &body, unsigned pointers, const 
 struct Shape {
   unsigned threads = 32, blocks = 1, dynamicShared = 0;
   uint64_t seed = 0;
+  unsigned cluster = 1;
 };
 
 inline std::optional<Fault> runText(const std::string &text, Card &card, const std::vector<uint64_t> &params,
@@ -81,7 +82,7 @@ inline std::optional<Fault> runText(const std::string &text, Card &card, const s
   EXPECT_NE(kernel, nullptr);
   Launch launch;
   launch.block[0] = shape.threads, launch.grid[0] = shape.blocks;
-  launch.dynamicSharedBytes = shape.dynamicShared, launch.seed = shape.seed;
+  launch.dynamicSharedBytes = shape.dynamicShared, launch.seed = shape.seed, launch.cluster = shape.cluster;
   launch.params = std::as_bytes(std::span(params));
   return kernel->run(launch, card);
 }

@@ -465,6 +465,74 @@ cvta.to.global.u64 %rd9, %rd20; st.global.u64 [%rd9], %rd2;)",
     EXPECT_EQ(result[l], 101030 + l);
 }
 
+/// Each thread of a block hands its number to the same thread of the next block of the cluster.
+const std::string kHandOn = "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mad.lo.u32 %r3, %r1, %r2, %r0;\n"
+                            "mov.u32 %r4, hand; mad.lo.u32 %r5, %r0, 4, %r4; st.shared.b32 [%r5], %r3;\n"
+                            "FIRST\n"
+                            "mov.u32 %r6, %cluster_ctarank; mov.u32 %r7, %cluster_nctarank; add.u32 %r6, %r6, 1;\n"
+                            "rem.u32 %r6, %r6, %r7; mapa.shared::cluster.u32 %r8, %r5, %r6;\n"
+                            "ld.shared::cluster.b32 %r9, [%r8];\n"
+                            "LAST\n"
+                            "cvt.u64.u32 %rd1, %r9; st.global.b64 [%rd20], %rd1;";
+const char *const kMeet = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;";
+
+std::string handOn(const std::string &first, const std::string &last) {
+  std::string text = kHandOn;
+  text.replace(text.find("FIRST"), 5, first).replace(text.find("LAST"), 4, last);
+  return text;
+}
+
+TEST(PtxCluster, BlocksReadEachOthersSharedMemory) {
+  for (const unsigned cluster : {1u, 2u, 4u, 8u})
+    for (const uint64_t seed : {0, 1, 2, 77}) {
+      const auto got = perThread<uint64_t>(
+          handOn(kMeet, kMeet), {.threads = 96, .blocks = 8, .dynamicShared = 0, .seed = seed, .cluster = cluster},
+          ".shared .align 4 .b8 hand[384];\n");
+      for (unsigned i = 0; i < got.size(); ++i) {
+        const unsigned block = i / 96, from = block / cluster * cluster + (block + 1) % cluster;
+        ASSERT_EQ(got[i], from * 96 + i % 96) << cluster << " at " << i;
+      }
+    }
+}
+
+TEST(PtxCluster, ExitedThreadsAreNotWaitedFor) {
+  const auto got = perThread<uint64_t>("setp.lt.u32 %p1, %r0, 40; @%p1 ret; " + std::string(kMeet) +
+                                           " mov.u64 %rd1, 7; st.global.b64 [%rd20], %rd1;",
+                                       {.threads = 64, .blocks = 2, .dynamicShared = 0, .seed = 0, .cluster = 2});
+  EXPECT_EQ(std::ranges::count(got, 7u), 48);
+}
+
+TEST(PtxCluster, MistakesAreFaults) {
+  auto faultOf = [](const std::string &body, uint64_t seed = 0, unsigned cluster = 2) {
+    Card card;
+    const uint64_t out = card.add(std::vector<uint64_t>(128, 0));
+    return messageOf(runText(kernelText("mad.lo.u32 %r50, 0, 0, %r0; mul.wide.u32 %rd20, %r50, 8;\n"
+                                        "add.u64 %rd20, %rd20, %rd0;\n" +
+                                            body,
+                                        1, ".shared .align 4 .b8 hand[256];\n"),
+                             card, {out},
+                             {.threads = 64, .blocks = 4, .dynamicShared = 0, .seed = seed, .cluster = cluster}));
+  };
+  auto expect = [](const std::string &message, const std::string &part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  EXPECT_EQ(faultOf(handOn(kMeet, kMeet)), "");
+  expect(faultOf(handOn(kMeet, "")), "of a block that has ended");
+  expect(faultOf("barrier.cluster.arrive; barrier.cluster.arrive;"), "without a wait since it last did");
+  expect(faultOf("barrier.cluster.wait;"), "where it has not arrived");
+  expect(faultOf("setp.lt.u32 %p1, %r0, 40; @%p1 bra $end; barrier.cluster.arrive; $end: barrier.cluster.wait;"),
+         "where it has not arrived");
+  expect(faultOf("mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra $end; " + std::string(kMeet) +
+                 "$end: bar.sync 1, 128;"),
+         "where not all that it names arrive");
+  expect(faultOf("mov.u32 %r1, hand; mapa.shared::cluster.u32 %r2, %r1, 2;"), "in block 2 of a cluster of 2");
+  expect(faultOf("mov.u32 %r1, hand; mapa.shared::cluster.u32 %r2, %r1, 1; ld.shared::cluster.b32 %r3, [%r2+256];"),
+         "of shared memory at 0x2000100 of 256");
+  expect(faultOf("", 0, 3), "clusters of 3 in a grid of 4");
+  EXPECT_EQ(parseError(kernelText("mapa.u64 %rd1, %rd2, 0;", 0)), "line 7: 'mapa.u64' is not interpreted");
+  EXPECT_NE(parseError(kernelText("barrier.cluster.arrive.relaxed;", 0)), "");
+}
+
 TEST(PtxMemory, DynamicSharedMemory) {
   const auto result = perThread<uint32_t>(
       ".shared .align 4 .b8 fixed[20]; mov.u64 %rd1, dynamic; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2; "
