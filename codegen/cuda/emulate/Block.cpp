@@ -20,8 +20,9 @@ Block::~Block() {
     munmap(shared_, sharedCapacity_);
 }
 
-void Block::begin(Launch launch) {
+void Block::begin(Launch launch, Block *first) {
   launch_ = std::move(launch);
+  first_ = first ? first : this;
   const Code &code = *launch_.code;
   const size_t needed = (std::max<uint64_t>(code.sharedBytes, 1) + 4095) & ~uint64_t(4095);
   if (needed > sharedCapacity_) {
@@ -41,12 +42,12 @@ void Block::begin(Launch launch) {
   for (const Code::Range &gap : code.gaps)
     sharedShadow_.forbid(gap.begin, gap.end);
   globalShadows_.clear();
-  if (launch_.watchGlobal)
+  if (launch_.watchGlobal && first_ == this)
     for (const Buffer &buffer : launch_.buffers) {
       globalShadows_.emplace_back();
       globalShadows_.back().cover((buffer.bytes + 15) & ~uint64_t(15), code.globalGranule);
     }
-  launchEpoch_ = ++epoch_;
+  launchEpoch_ = first ? first->launchEpoch_ : tick();
   if (threads_.size() < launch_.threads)
     threads_ = std::vector<Thread>(launch_.threads);
   ready_.resize(threads_.size());
@@ -54,10 +55,30 @@ void Block::begin(Launch launch) {
   std::erase_if(idle_, [&](const auto &fibre) { return fibre->bytes() < code.stackBytes; });
 }
 
-void Block::run(uint32_t block) {
+void Block::run(std::span<Block *const> cluster, uint32_t block) {
+  for (uint32_t rank = 0; rank < cluster.size(); ++rank)
+    cluster[rank]->start(cluster, rank, block + rank);
+  auto hasEnded = [](const Block *b) { return b->hasEnded(); };
+  while (!std::ranges::all_of(cluster, hasEnded)) {
+    bool hasMoved = false;
+    for (Block *each : cluster) {
+      hasMoved |= each->advance();
+      if (each->failed_)
+        throw Error({.message = std::move(each->failure_), .op = {}, .hint = {}});
+    }
+    if (!hasMoved) {
+      Block *stuck = *std::ranges::find_if_not(cluster, hasEnded);
+      stuck->explainStandstill();
+      throw Error({.message = std::move(stuck->failure_), .op = {}, .hint = {}});
+    }
+  }
+}
+
+void Block::start(std::span<Block *const> cluster, uint32_t rank, uint32_t block) {
+  cluster_ = cluster, rank_ = rank, waitingAtCluster_ = 0;
   block_ = block;
   const uint32_t n = launch_.threads;
-  blockEpoch_ = ++epoch_;
+  blockEpoch_ = epoch_ = clusterEpoch_ = rank ? first_->blockEpoch_ : tick();
   readyBegin_ = readyCount_ = 0, done_ = waitingAtBarrier_ = 0, polls_ = 0, failed_ = false;
   std::memset(shared_, kPoison, launch_.code->sharedBytes);
   for (Warp &warp : warps_)
@@ -72,17 +93,16 @@ void Block::run(uint32_t block) {
       idle_.push_back(std::move(thread.fibre));
     ready(thread);
   }
-  while (done_ < n && !failed_) {
-    if (!readyCount_) {
-      explainStandstill();
-      break;
-    }
+}
+
+bool Block::advance() {
+  const bool canRun = readyCount_ > 0;
+  while (readyCount_ && !failed_) {
     Thread &next = threads_[ready_[readyBegin_]];
-    readyBegin_ = (readyBegin_ + 1) % n, --readyCount_;
+    readyBegin_ = (readyBegin_ + 1) % launch_.threads, --readyCount_;
     resume(next);
   }
-  if (failed_)
-    throw Error({.message = std::move(failure_), .op = {}, .hint = {}});
+  return canRun;
 }
 
 void Block::ready(Thread &thread) {
@@ -157,13 +177,45 @@ void Block::barrier(Thread &thread, const Site &site) {
     count += other.in[1] != 0;
   }
   waitingAtBarrier_ = 0;
-  ++epoch_;
+  epoch_ = tick();
   for (uint32_t t = 0; t < launch_.threads; ++t) {
     Thread &other = threads_[t];
     other.out[0] = site.op == Op::BarrierAnd ? count == launch_.threads : site.op == Op::BarrierOr ? count > 0 : count;
     if (&other != &thread)
       ready(other);
   }
+}
+
+void Block::clusterBarrier(Thread &thread, const Site &site) {
+  polls_ = 0;
+  if (++first_->waitingAtCluster_ < launch_.threads * cluster_.size()) {
+    wait(thread, State::AtCluster, site);
+    return;
+  }
+  first_->waitingAtCluster_ = 0;
+  const uint32_t now = tick();
+  for (Block *block : cluster_) {
+    block->epoch_ = block->clusterEpoch_ = now;
+    for (uint32_t t = 0; t < launch_.threads; ++t)
+      if (Thread &other = block->threads_[t]; &other != &thread)
+        block->ready(other);
+  }
+}
+
+char *Block::placeInPeer(Thread &thread, const void *own, uint32_t rank, const Site &site) {
+  if (rank >= cluster_.size())
+    fail(thread, &site,
+         "names block " + std::to_string(rank) + " of its cluster, which has " + std::to_string(cluster_.size()));
+  else if (!isShared(own))
+    fail(thread, &site, "maps an address that is not in shared memory");
+  else
+    return cluster_[rank]->shared_ + (static_cast<const char *>(own) - shared_);
+  return nullptr;
+}
+
+Block *Block::homeOf(const void *address) {
+  const auto home = std::ranges::find_if(cluster_, [&](const Block *block) { return block->isShared(address); });
+  return home == cluster_.end() ? nullptr : *home;
 }
 
 void Block::warp(Thread &thread, const Site &site) {
@@ -207,7 +259,7 @@ void Block::explainStandstill() {
   // Who waits, for what, and who does not come. A warp that waits for its own lanes first.
   const Thread *waiting = nullptr;
   for (uint32_t t = 0; t < launch_.threads; ++t)
-    if (threads_[t].state == State::AtWarp || (threads_[t].state == State::AtBarrier && !waiting)) {
+    if (threads_[t].state == State::AtWarp || (threads_[t].state != State::Done && !waiting)) {
       waiting = &threads_[t];
       if (waiting->state == State::AtWarp)
         break;
@@ -219,16 +271,21 @@ void Block::explainStandstill() {
   };
   std::string missing;
   int count = 0;
-  for (uint32_t t = 0; t < launch_.threads; ++t) {
-    const Thread &other = threads_[t];
-    bool absent;
-    if (waiting->state == State::AtWarp)
-      absent = other.warp() == waiting->warp() && waiting->in[0] >> other.lane() & 1 &&
-               !(other.state == State::AtWarp && other.site->op == waiting->site->op && other.in[0] == waiting->in[0]);
-    else
-      absent = other.state != State::AtBarrier;
-    if (absent && count++ == 0)
-      missing = "thread " + std::to_string(t) + " " + where(other);
+  for (const Block *block : cluster_) {
+    if (block != this && waiting->state != State::AtCluster)
+      continue;
+    for (uint32_t t = 0; t < launch_.threads; ++t) {
+      const Thread &other = block->threads_[t];
+      bool absent;
+      if (waiting->state == State::AtWarp)
+        absent =
+            other.warp() == waiting->warp() && waiting->in[0] >> other.lane() & 1 &&
+            !(other.state == State::AtWarp && other.site->op == waiting->site->op && other.in[0] == waiting->in[0]);
+      else
+        absent = other.state != waiting->state;
+      if (absent && count++ == 0)
+        missing = (block == this ? "thread " + std::to_string(t) : placeOf(other)) + " " + where(other);
+    }
   }
   failed_ = true;
   failure_ = "kernel '" + launch_.code->symbol + "': " + placeOf(*waiting) + " waits in '" + waiting->site->text +
@@ -238,14 +295,27 @@ void Block::explainStandstill() {
 
 void Block::record(Thread &thread, AccessKind kind, char *address, uint64_t bytes, const Site &site) {
   const char *verb = kind == AccessKind::Read ? "reads " : kind == AccessKind::Write ? "writes " : "changes ";
-  Shadow::Access access{kind, 0, bytes, thread.tid, epoch_, blockEpoch_, launchEpoch_, false, true};
+  Shadow::Access access{.kind = kind,
+                        .bytes = bytes,
+                        .thread = Shadow::numberOf(rank_, thread.tid),
+                        .epoch = epoch_,
+                        .clusterEpoch = clusterEpoch_,
+                        .blockEpoch = blockEpoch_,
+                        .launchEpoch = launchEpoch_,
+                        .blocksAreOrdered = true,
+                        .isFar = rank_ != 0};
   const WarpClock &clock = warps_[thread.warp()].clock;
-  if (isShared(address)) {
-    access.offset = static_cast<uint64_t>(address - shared_);
+  if (Block *home = homeOf(address)) {
+    access.offset = static_cast<uint64_t>(address - home->shared_);
     access.mustBeWritten = true;
+    access.isFar = home != this;
     if (access.offset + bytes > sharedShadow_.bytes())
       return fail(thread, &site, std::string(verb) + "shared memory behind its end");
-    const std::string what = sharedShadow_.check(access, clock);
+    if (home->hasEnded())
+      return fail(thread, &site,
+                  std::string(verb) + "shared memory of block " + std::to_string(home->block_) +
+                      ", which may have ended");
+    const std::string what = home->sharedShadow_.check(access, clock);
     if (!what.empty()) {
       const auto &variables = launch_.code->variables;
       auto variable = std::ranges::upper_bound(variables, access.offset, {}, &std::pair<uint64_t, std::string>::first);
@@ -274,7 +344,8 @@ void Block::record(Thread &thread, AccessKind kind, char *address, uint64_t byte
   if (!launch_.watchGlobal)
     return;
   access.blocksAreOrdered = launch_.code->ordersBlocks;
-  const std::string what = globalShadows_[static_cast<size_t>(buffer - launch_.buffers.begin())].check(access, clock);
+  const std::string what =
+      first_->globalShadows_[static_cast<size_t>(buffer - launch_.buffers.begin())].check(access, clock);
   if (!what.empty())
     fail(thread, &site, std::string(verb) + name + " of the launch, " + what);
 }
@@ -289,8 +360,8 @@ void Block::access(Thread &thread, void *pointer, uint64_t bytes, const Site &si
   if (reinterpret_cast<uintptr_t>(address) & (site.alignment - 1))
     return fail(thread, &site,
                 "accesses memory at an address that is not a multiple of " + std::to_string(site.alignment));
-  const bool shared = isShared(address);
-  if (site.space == Space::Shared && !shared)
+  const bool shared = isShared(address) || (site.space == Space::Cluster && homeOf(address));
+  if ((site.space == Space::Shared || site.space == Space::Cluster) && !shared)
     return fail(thread, &site,
                 "accesses shared memory out of its bounds, at offset " + std::to_string(address - shared_) + " of " +
                     std::to_string(launch_.code->sharedBytes));

@@ -16,7 +16,7 @@ namespace tressel::codegen::cuda::emulate {
 
 class Block;
 
-enum class State : uint8_t { Ready, AtBarrier, AtWarp, Done };
+enum class State : uint8_t { Ready, AtBarrier, AtWarp, AtCluster, Done };
 
 /// What generated code reads and writes, by offset.
 struct Registers {
@@ -69,7 +69,8 @@ struct Buffer {
   int number;
 };
 
-/// Runs blocks, one at a time, in the host thread that calls. Reused for launches of any kernel.
+/// Runs blocks in the host thread that calls: one at a time, or those of a cluster in turns, each in a Block of its
+/// own. Reused for launches of any kernel.
 class Block {
 public:
   Block() = default;
@@ -85,13 +86,17 @@ public:
     const void *status = nullptr;
     bool watchGlobal = false; ///< conflicts of accesses to the buffers are looked for
   };
-  void begin(Launch launch);
-  /// Throws Error.
-  void run(uint32_t block);
+  /// `first` of those of a cluster, which has begun: it counts time for all of them, and watches the buffers.
+  void begin(Launch launch, Block *first = nullptr);
+  /// Runs a cluster, whose first block has this number. Throws Error.
+  static void run(std::span<Block *const> cluster, uint32_t block);
 
   // Called by the threads, each through enter(): when one fails, the block does not go on.
   void access(Thread &thread, void *address, uint64_t bytes, const Site &site);
   void barrier(Thread &thread, const Site &site);
+  void clusterBarrier(Thread &thread, const Site &site);
+  /// Where something of its shared memory is in another block's.
+  char *placeInPeer(Thread &thread, const void *own, uint32_t rank, const Site &site);
   void warp(Thread &thread, const Site &site);
   void copyAsync(Thread &thread, void *to, const void *from, uint32_t given, const Site &site);
   void commitCopies(Thread &thread);
@@ -113,12 +118,19 @@ private:
     std::vector<Meeting> meetings;
   };
 
+  void start(std::span<Block *const> cluster, uint32_t rank, uint32_t block);
+  /// Runs what can run; false: nothing could.
+  bool advance();
+  bool hasEnded() const { return done_ == launch_.threads; }
   void fail(const Thread &thread, const Site *site, const std::string &message);
   void resume(Thread &thread);
   void wait(Thread &thread, State state, const Site &site);
   void ready(Thread &thread);
   void explainStandstill();
   std::string placeOf(const Thread &thread) const;
+  uint32_t tick() { return ++first_->clock_; }
+  /// The block of the cluster that has it in its shared memory; null: none.
+  Block *homeOf(const void *address);
   bool isShared(const void *address) const {
     return address >= shared_ && address < shared_ + launch_.code->sharedBytes;
   }
@@ -138,7 +150,11 @@ private:
   size_t sharedCapacity_ = 0;
   Shadow sharedShadow_;
   std::vector<Shadow> globalShadows_; ///< one per buffer
-  uint32_t epoch_ = 1, blockEpoch_ = 1, launchEpoch_ = 1;
+  Block *first_ = this;               ///< of the cluster
+  std::span<Block *const> cluster_;
+  uint32_t rank_ = 0, waitingAtCluster_ = 0; ///< the threads of the cluster are counted by its first block
+  uint32_t clock_ = 1;                       ///< of the first block
+  uint32_t epoch_ = 1, clusterEpoch_ = 1, blockEpoch_ = 1, launchEpoch_ = 1;
   bool failed_ = false;
   std::string failure_;
 };

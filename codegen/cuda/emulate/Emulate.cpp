@@ -1,6 +1,7 @@
 #include "codegen/cuda/emulate/Emulate.h"
 
 #include "codegen/cuda/emulate/Rewrite.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/FloatMode.h"
 
@@ -26,6 +27,8 @@ namespace {
 using emulate::Block;
 using emulate::Buffer;
 using emulate::Code;
+
+constexpr int64_t kMostInCluster = 8; // on all cards that have clusters
 
 void check(llvm::Error error) {
   if (error)
@@ -131,11 +134,20 @@ public:
         &status, launch.watchBuffers};
     run.buffers = knownBuffers(launch);
     const runtime::FloatScope floats(code.flushesSubnormals ? runtime::FloatMode::Flush : runtime::FloatMode::Keep);
-    std::unique_ptr<Block> block = idle().take();
-    block->begin(std::move(run));
-    for (int64_t i = begin; i < std::min(end, blocks); ++i)
-      block->run(static_cast<uint32_t>(i));
-    idle().give(std::move(block));
+    if (launch.cluster < 1 || launch.cluster > kMostInCluster || blocks % launch.cluster)
+      throw InternalError("kernel '" + launch.symbol + "': " + std::to_string(blocks) + " blocks are no clusters of " +
+                          std::to_string(launch.cluster));
+    std::vector<std::unique_ptr<Block>> taken;
+    std::vector<Block *> cluster;
+    for (int64_t i = 0; i < launch.cluster; ++i) {
+      cluster.push_back(taken.emplace_back(idle().take()).get());
+      cluster.back()->begin(run, i ? cluster.front() : nullptr);
+    }
+    for (int64_t i = dim::ceilDiv(begin, launch.cluster) * launch.cluster; i < std::min(end, blocks);
+         i += launch.cluster)
+      Block::run(cluster, static_cast<uint32_t>(i));
+    for (std::unique_ptr<Block> &block : taken)
+      idle().give(std::move(block));
     return status;
   }
 

@@ -33,10 +33,11 @@ public:
     /// writing, with nothing that orders them, are an error. For kernels with fences or acquiring atomics this is seen
     /// within a block only.
     bool watchBuffers = false;
+    int64_t cluster = 1; ///< so many neighbouring blocks are a cluster
   };
-  /// Runs blocks [begin, end) of `blocks` one after the other in the caller's thread. Returns the kernel's status.
-  /// Throws Error for races, for barriers that not all threads reach, and for accesses outside of shared memory.
-  /// Thread-safe.
+  /// Runs blocks [begin, end) of `blocks` one after the other in the caller's thread; clusters as a whole, if they
+  /// begin there. Returns the kernel's status. Throws Error for races, for barriers that not all threads reach, and for
+  /// accesses outside of shared memory. Thread-safe.
   virtual int32_t run(const Launch &launch, int64_t begin, int64_t end, int64_t blocks) const = 0;
 };
 

@@ -19,9 +19,16 @@ void poll(Thread *thread, const Site *site) {
 void collective(Thread *thread, const Site *site) {
   if (site->op >= Op::Barrier && site->op <= Op::BarrierOr)
     thread->home->barrier(*thread, *site);
+  else if (site->op == Op::ClusterBarrier)
+    thread->home->clusterBarrier(*thread, *site);
   else
     thread->home->warp(*thread, *site);
   thread->home->leaveIfFailed(*thread);
+}
+void *placeInPeer(Thread *thread, const void *own, uint32_t rank, const Site *site) {
+  void *there = thread->home->placeInPeer(*thread, own, rank, *site);
+  thread->home->leaveIfFailed(*thread);
+  return there;
 }
 void copyAsync(Thread *thread, void *to, const void *from, uint32_t given, const Site *site) {
   thread->home->copyAsync(*thread, to, from, given, *site);
@@ -91,6 +98,7 @@ std::span<const Symbol> symbols() {
       {"tressel_gpu_access", addressOf(watch)},
       {"tressel_gpu_poll", addressOf(poll)},
       {"tressel_gpu_collective", addressOf(collective)},
+      {"tressel_gpu_place_in_peer", addressOf(placeInPeer)},
       {"tressel_gpu_copy_async", addressOf(copyAsync)},
       {"tressel_gpu_commit_copies", addressOf(commitCopies)},
       {"tressel_gpu_wait_for_copies", addressOf(waitForCopies)},

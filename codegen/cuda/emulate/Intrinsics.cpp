@@ -77,6 +77,24 @@ bool IntrinsicRewriter::collective(llvm::CallInst &call, llvm::StringRef name, c
     meet(call, site, {call.getArgOperand(0), predicate ? call.getArgOperand(1) : b_.getInt32(0)});
     return true;
   }
+  if (name == "barrier.cluster.wait" || name == "barrier.cluster.wait.aligned") {
+    site.op = Op::ClusterBarrier;
+    meet(call, site, {});
+    return true;
+  }
+  if (name == "barrier.cluster.arrive" || name == "barrier.cluster.arrive.aligned") {
+    // Nothing is between the arrival and the wait, which then does both.
+    const auto *next = llvm::dyn_cast_or_null<llvm::CallInst>(call.getNextNode());
+    return next && next->getCalledFunction() &&
+           next->getCalledFunction()->getName().starts_with("llvm.nvvm.barrier.cluster.wait");
+  }
+  if (name == "mapa.shared.cluster") {
+    llvm::Value *there = callRuntime(b_, "tressel_gpu_place_in_peer", b_.getPtrTy(),
+                                     {thread_, b_.CreateAddrSpaceCast(call.getArgOperand(0), b_.getPtrTy()),
+                                      call.getArgOperand(1), sitePointer(b_, addSite(Op::Load, text))});
+    call.replaceAllUsesWith(b_.CreateAddrSpaceCast(there, call.getType()));
+    return true;
+  }
   if (name == "bar.warp.sync") {
     site.op = Op::WarpSync;
     meet(call, site, {call.getArgOperand(0)});

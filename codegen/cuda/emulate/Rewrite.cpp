@@ -164,12 +164,15 @@ void KernelRewriter::watch(llvm::Instruction &at, llvm::Value *pointer, llvm::Va
   if (llvm::isa<llvm::AllocaInst>(object) || llvm::isa<llvm::GlobalVariable>(object))
     return; // the thread's own, or a table
   const unsigned space = pointer->getType()->getPointerAddressSpace();
-  if (space != 0 && space != kGlobal && space != kShared)
+  if (space != 0 && space != kGlobal && space != kShared && space != kSharedCluster)
     throw Error("kernel '" + code_.symbol + "' cannot be emulated: an access to address space " +
                 std::to_string(space) + " in '" + texts_[&at] + "'");
   Site site;
   site.op = op;
-  site.space = space == kGlobal ? Space::Global : space == kShared ? Space::Shared : Space::Generic;
+  site.space = space == kGlobal          ? Space::Global
+               : space == kShared        ? Space::Shared
+               : space == kSharedCluster ? Space::Cluster
+                                         : Space::Generic;
   site.bytes = static_cast<uint32_t>(fixedBytes);
   site.alignment = static_cast<uint32_t>(alignment);
   site.text = texts_[&at];

@@ -48,7 +48,15 @@ void Shadow::setInFlight(uint64_t offset, uint64_t bytes, bool inFlight) {
 
 std::string Shadow::conflict(const Cell &cell, const Access &a, const WarpClock &clock) const {
   const uint32_t warp = a.thread >> kWarpShift, lane = a.thread & 31;
-  auto name = [](uint32_t thread) { return "thread " + std::to_string(thread); };
+  auto rankOf = [](uint32_t thread) { return thread / kMaxBlockThreads; };
+  auto name = [&](uint32_t thread) {
+    return "thread " + std::to_string(thread % kMaxBlockThreads) +
+           (rankOf(thread) == rankOf(a.thread) ? "" : " of the cluster's block " + std::to_string(rankOf(thread)));
+  };
+  const bool seesOthers = a.mustBeWritten || !a.blocksAreOrdered;
+  auto isUnordered = [&](uint32_t epoch, uint32_t thread) {
+    return rankOf(thread) == rankOf(a.thread) ? epoch == a.epoch : seesOthers && epoch >= a.clusterEpoch;
+  };
   // With who wrote last.
   if (cell.writeEpoch < a.blockEpoch) {
     if (a.mustBeWritten && a.kind != AccessKind::Write)
@@ -56,7 +64,7 @@ std::string Shadow::conflict(const Cell &cell, const Access &a, const WarpClock 
     if (!a.blocksAreOrdered && cell.writeEpoch >= a.launchEpoch && cell.writeEpoch &&
         !(cell.atomic && a.kind == AccessKind::Atomic))
       return "which " + name(cell.writer) + " of another block wrote";
-  } else if (cell.writeEpoch == a.epoch && !(cell.atomic && a.kind == AccessKind::Atomic)) {
+  } else if (isUnordered(cell.writeEpoch, cell.writer) && !(cell.atomic && a.kind == AccessKind::Atomic)) {
     if (cell.writer != a.thread &&
         (uint32_t(cell.writer) >> kWarpShift != warp || !clock.knows(lane, cell.writer & 31, cell.writeStamp)))
       return "which " + name(cell.writer) + " wrote, and no barrier is between";
@@ -68,7 +76,9 @@ std::string Shadow::conflict(const Cell &cell, const Access &a, const WarpClock 
   // With those who read.
   if (!a.blocksAreOrdered && cell.firstRead && cell.firstRead >= a.launchEpoch && cell.firstRead < a.blockEpoch)
     return "which a thread of another block read";
-  if (cell.readEpoch == a.epoch) {
+  if (cell.farReadEpoch && rankOf(cell.farReader) != rankOf(a.thread) && isUnordered(cell.farReadEpoch, cell.farReader))
+    return "which " + name(cell.farReader) + " read, and no barrier is between";
+  if (cell.readEpoch && isUnordered(cell.readEpoch, uint32_t(cell.readWarp) << kWarpShift)) {
     if (cell.manyWarps)
       return "which threads of several warps read, and no barrier is between";
     for (uint32_t mask = cell.readMask; mask; mask &= mask - 1) {
@@ -84,6 +94,10 @@ void Shadow::record(Cell &cell, const Access &a, const WarpClock &clock) const {
   const uint32_t stamp = clock.now();
   const auto warp = static_cast<uint16_t>(a.thread >> kWarpShift);
   const uint32_t bit = 1u << (a.thread & 31);
+  if (a.kind == AccessKind::Read && a.isFar) {
+    cell.farReadEpoch = a.epoch, cell.farReader = static_cast<uint16_t>(a.thread);
+    return;
+  }
   if (a.kind == AccessKind::Read) {
     if (cell.readEpoch != a.epoch)
       cell.readMask = 0, cell.manyWarps = false;
@@ -102,7 +116,7 @@ void Shadow::record(Cell &cell, const Access &a, const WarpClock &clock) const {
                      (cell.manyAtomics || uint32_t(cell.writer) >> kWarpShift != warp);
   cell.writeEpoch = a.epoch, cell.writeStamp = stamp, cell.writer = static_cast<uint16_t>(a.thread);
   cell.atomic = atomic;
-  cell.readMask = 0, cell.readEpoch = 0, cell.manyWarps = false;
+  cell.readMask = 0, cell.readEpoch = 0, cell.farReadEpoch = 0, cell.manyWarps = false;
 }
 
 std::string Shadow::check(const Access &a, const WarpClock &clock) {

@@ -1,8 +1,11 @@
 // Who touched which bytes of a piece of memory since the last barrier: finds accesses that nothing orders.
 //
-// Two accesses are ordered by a barrier of the block between them, or, within a warp, by bar.warp.sync. Other
-// instructions of a warp order nothing: the PTX ISA gives shfl, vote and mma no effect on memory.
+// Two accesses are ordered by a barrier of the block between them, or, within a warp, by bar.warp.sync; those of
+// different blocks of a cluster by a barrier of the cluster. Other instructions of a warp order nothing: the PTX ISA
+// gives shfl, vote and mma no effect on memory.
 #pragma once
+
+#include "codegen/cuda/target/Arch.h"
 
 #include <array>
 #include <cstddef>
@@ -46,13 +49,16 @@ public:
   struct Access {
     AccessKind kind = AccessKind::Read;
     uint64_t offset = 0, bytes = 0; ///< multiples of the granule, within the piece
-    uint32_t thread = 0;            ///< of its block
+    uint32_t thread = 0;            ///< of its cluster: see numberOf
     uint32_t epoch = 0;             ///< barriers the block has passed, counted through all blocks
+    uint32_t clusterEpoch = 0;      ///< when its cluster last met
     uint32_t blockEpoch = 0;        ///< when the block began
     uint32_t launchEpoch = 0;       ///< when the launch began
     bool mustBeWritten = false;     ///< memory that is fresh in every block
     bool blocksAreOrdered = false;  ///< accesses of different blocks are never in conflict
+    bool isFar = false;             ///< of a block other than the one that the memory is of
   };
+  static uint32_t numberOf(uint32_t rank, uint32_t thread) { return rank * kMaxBlockThreads + thread; }
   /// What is wrong with the access, with the other thread and the byte; empty if nothing is.
   std::string check(const Access &access, const WarpClock &clock);
   /// The bytes are on their way: nobody may touch them until they are written.
@@ -63,7 +69,8 @@ private:
     uint32_t writeEpoch = 0, writeStamp = 0;
     uint32_t readEpoch = 0, readStamp = 0, readMask = 0;
     uint32_t firstRead = 0; ///< epoch of the first one in the launch
-    uint16_t writer = 0, readWarp = 0;
+    uint32_t farReadEpoch = 0;
+    uint16_t writer = 0, readWarp = 0, farReader = 0;
     bool atomic = false;      ///< the last write was one
     bool manyAtomics = false; ///< of several warps, in one epoch
     bool manyWarps = false;   ///< have read in the epoch

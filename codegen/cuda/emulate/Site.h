@@ -17,6 +17,7 @@ enum class Op : uint8_t {
   BarrierCount,
   BarrierAnd,
   BarrierOr,
+  ClusterBarrier, // all threads of the cluster
   // A warp together; in[0] is the mask of lanes.
   WarpSync,
   ShuffleIndex, // in[1] value, in[2] lane, in[3] clamp and segment; out[0] value, out[1] whether it was in range
@@ -46,7 +47,7 @@ enum class Op : uint8_t {
   LoadMatrix, // in[1], in[2] the address
 };
 
-enum class Space : uint8_t { Generic, Global, Shared };
+enum class Space : uint8_t { Generic, Global, Shared, Cluster };
 
 struct Site {
   Op op = Op::Load;

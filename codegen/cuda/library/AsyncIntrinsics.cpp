@@ -15,8 +15,7 @@ namespace tressel::codegen::cuda {
 namespace {
 
 using llvm::Intrinsic::ID;
-// LLVM's address spaces: shared memory of the cluster, which is the block here, and tensor memory.
-constexpr unsigned kSharedCluster = 7, kTensorMemory = 6;
+constexpr unsigned kTensorMemory = 6; // of LLVM's address spaces
 
 /// Inline assembly that takes and returns `count` sums, which lie at `sums`, and reads `more`.
 void callOnSums(llvm::IRBuilder<> &b, llvm::Value *sums, unsigned count, const std::string &text,

@@ -16,7 +16,7 @@ class TargetMachine;
 namespace tressel::codegen::cuda {
 
 /// LLVM's address spaces of NVPTX.
-enum AddressSpace : unsigned { kGlobal = 1, kShared = 3 };
+enum AddressSpace : unsigned { kGlobal = 1, kShared = 3, kSharedCluster = 7 };
 
 class Target {
 public:

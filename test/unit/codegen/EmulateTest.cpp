@@ -172,6 +172,72 @@ std::string kernelOf(const std::string &body, const std::string &globals = "") {
          body + "}\n";
 }
 
+/// Each block of a cluster gives its neighbour a value of each thread, and takes it away again; b1 gets what came.
+const std::string hand = declarations + R"(
+declare void @llvm.nvvm.barrier.cluster.arrive()
+declare void @llvm.nvvm.barrier.cluster.wait()
+declare ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3), i32)
+@given = internal addrspace(3) global [64 x i32] poison, align 4
+
+define ptx_kernel void @hand(ptr addrspace(1) %b0, ptr addrspace(1) %b1, i64 %cluster, ptr addrspace(1) %status) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %first = mul i32 %block, %threads
+  %at = add i32 %first, %t
+  %p = getelementptr i32, ptr addrspace(1) %b0, i32 %at
+  %x = load i32, ptr addrspace(1) %p, align 4
+  %mine = getelementptr i32, ptr addrspace(3) @given, i32 %t
+  store i32 %x, ptr addrspace(3) %mine, align 4
+  call void @llvm.nvvm.barrier.cluster.arrive()
+  call void @llvm.nvvm.barrier.cluster.wait()
+  %size = trunc i64 %cluster to i32
+  %next = add i32 %block, 1
+  %rank = urem i32 %next, %size
+  %theirs = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %mine, i32 %rank)
+  %y = load i32, ptr addrspace(7) %theirs, align 4
+  call void @llvm.nvvm.barrier.cluster.arrive()
+  call void @llvm.nvvm.barrier.cluster.wait()
+  %y3 = mul i32 %y, 3
+  store i32 %y3, ptr addrspace(3) %mine, align 4
+  call void @llvm.nvvm.barrier.cluster.arrive()
+  call void @llvm.nvvm.barrier.cluster.wait()
+  %z = load i32, ptr addrspace(7) %theirs, align 4
+  %q = getelementptr i32, ptr addrspace(1) %b1, i32 %at
+  store i32 %z, ptr addrspace(1) %q, align 4
+  call void @llvm.nvvm.barrier.cluster.arrive()
+  call void @llvm.nvvm.barrier.cluster.wait()
+  ret void
+}
+)";
+
+TEST(Emulate, BlocksOfAClusterReadEachOthersSharedMemory) {
+  const GpuKernels kernels(hand);
+  for (const int cluster : {1, 2, 4, 8}) {
+    std::vector<int> x(64 * 8), y(64 * 8);
+    std::iota(x.begin(), x.end(), 5);
+    EXPECT_EQ(kernels.run("hand", {x.data(), y.data()}, 64, 8, {cluster}, {}, false, cluster), 0);
+    for (int i = 0; i < 64 * 8; ++i) { // two blocks further on in the cluster
+      const int block = i / 64, from = block / cluster * cluster + (block + 2) % cluster;
+      ASSERT_EQ(y[static_cast<size_t>(i)], 3 * x[static_cast<size_t>(from * 64 + i % 64)]) << cluster << " at " << i;
+    }
+  }
+}
+
+TEST(EmulateRaces, EachBarrierOfTheClusterIsNeeded) {
+  std::vector<int> x(64 * 4), y(64 * 4);
+  auto failure = [&](const GpuKernels &kernels, int cluster) {
+    return kernels.failure("hand", {x.data(), y.data()}, 64, 4, {4}, {}, false, cluster);
+  };
+  expectContains(failure(GpuKernels(hand, 0), 4), {"reads shared memory", "of 'given'"});
+  expectContains(failure(GpuKernels(hand, 1), 4),
+                 {"writes shared memory", "of the cluster's block 3 read, and no barrier"});
+  expectContains(failure(GpuKernels(hand, 2), 4), {"shared memory", "of the cluster's block", "no barrier is between"});
+  expectContains(failure(GpuKernels(hand, 3), 4), {"reads shared memory of block", "which may have ended"});
+  expectContains(failure(GpuKernels(hand), 2), {"names block 2 of its cluster, which has 2"});
+}
+
 TEST(EmulateRaces, ShuffleOrdersNoMemory) {
   const std::string text = kernelOf(R"(
   %p = getelementptr i32, ptr addrspace(3) @s, i32 %t

@@ -26,9 +26,16 @@ std::vector<llvm::CallInst *> barriersOf(llvm::Module &module) {
     for (llvm::Instruction &i : llvm::instructions(f))
       if (auto *call = llvm::dyn_cast<llvm::CallInst>(&i); call && call->getCalledFunction())
         if (const llvm::StringRef name = call->getCalledFunction()->getName();
-            name.starts_with("llvm.nvvm.barrier.cta.sync") || name == "llvm.nvvm.bar.warp.sync")
+            name.starts_with("llvm.nvvm.barrier.cta.sync") || name == "llvm.nvvm.bar.warp.sync" ||
+            name.starts_with("llvm.nvvm.barrier.cluster.arrive"))
           barriers.push_back(call);
   return barriers;
+}
+
+void erase(llvm::CallInst *barrier) {
+  if (barrier->getCalledFunction()->getName().starts_with("llvm.nvvm.barrier.cluster.arrive"))
+    barrier->getNextNode()->eraseFromParent(); // the wait
+  barrier->eraseFromParent();
 }
 
 /// Whether the launch comes by the barrier: it says so in the status instead.
@@ -84,7 +91,7 @@ TEST_P(GpuMutants, MissingBarriersAreFound) {
         continue; // for other sizes
       ++removed;
       const std::unique_ptr<llvm::Module> wrong = llvm::CloneModule(module);
-      barriersOf(*wrong)[i]->eraseFromParent();
+      erase(barriersOf(*wrong)[i]);
       std::string problem;
       try {
         problem = problemOf(each, *cuda::EmulatedModule::create(*wrong));
@@ -101,19 +108,21 @@ TEST_P(GpuMutants, MissingBarriersAreFound) {
   EXPECT_GT(removed, static_cast<size_t>(missed)) << "no kernel has a barrier that it needs";
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, GpuMutants,
-                         testing::Values(Example{"sum_of_rows", "sum", {{f32, {3, 20000}}}, {{"axis", op::Ints{1}}}},
-                                         Example{"softmax", "softmax", {{f32, {3, 5000}}}, {}},
-                                         Example{"argmax", "argmax", {{f32, {2, 30000}}}, {{"axis", int64_t(1)}}},
-                                         Example{"sum_of_columns", "sum", {{f32, {3000, 40}}}, {{"axis", op::Ints{0}}}},
-                                         Example{"transpose", "transpose", {{f32, {700, 610}}}, {}},
-                                         Example{"transpose_bytes", "transpose", {{i8, {1200, 610}}}, {}},
-                                         Example{"product", "matmul", {{f32, {130, 70}}, {f32, {70, 90}}}, {}},
-                                         Example{"product_f16", "matmul", {{f16, {128, 96}}, {f16, {96, 136}}}, {}, 1},
-                                         Example{"product_bf16", "matmul", {{bf16, {64, 64}}, {bf16, {64, 64}}}, {}},
-                                         Example{"thin_product", "matmul", {{f32, {2, 300}}, {f32, {300, 256}}}, {}},
-                                         Example{
-                                             "convolution", "conv", {{f32, {1, 8, 12, 12}}, {f32, {16, 8, 3, 3}}}, {}}),
-                         [](const testing::TestParamInfo<Example> &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, GpuMutants,
+    testing::Values(Example{"sum_of_rows", "sum", {{f32, {3, 20000}}}, {{"axis", op::Ints{1}}}},
+                    Example{"softmax", "softmax", {{f32, {3, 5000}}}, {}},
+                    Example{"argmax", "argmax", {{f32, {2, 30000}}}, {{"axis", int64_t(1)}}},
+                    Example{"sum_of_columns", "sum", {{f32, {3000, 40}}}, {{"axis", op::Ints{0}}}},
+                    Example{"transpose", "transpose", {{f32, {700, 610}}}, {}},
+                    Example{"transpose_bytes", "transpose", {{i8, {1200, 610}}}, {}},
+                    Example{"product", "matmul", {{f32, {130, 70}}, {f32, {70, 90}}}, {}},
+                    Example{"product_f16", "matmul", {{f16, {128, 96}}, {f16, {96, 136}}}, {}, 1},
+                    Example{"product_bf16", "matmul", {{bf16, {64, 64}}, {bf16, {64, 64}}}, {}},
+                    Example{"product_of_clusters", "matmul", {{f32, {32, 1024}}, {f32, {1024, 40}}}, {}, 1},
+                    Example{"product_of_clusters_bf16", "matmul", {{bf16, {64, 2048}}, {bf16, {2048, 32}}}, {}, 1},
+                    Example{"thin_product", "matmul", {{f32, {2, 300}}, {f32, {300, 256}}}, {}},
+                    Example{"convolution", "conv", {{f32, {1, 8, 12, 12}}, {f32, {16, 8, 3, 3}}}, {}}),
+    [](const testing::TestParamInfo<Example> &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -37,22 +37,27 @@ public:
         if (auto *call = llvm::dyn_cast<llvm::CallInst>(&i);
             call && call->getCalledFunction() &&
             (call->getCalledFunction()->getName().starts_with("llvm.nvvm.barrier.cta") ||
-             call->getCalledFunction()->getName() == "llvm.nvvm.bar.warp.sync") &&
+             call->getCalledFunction()->getName() == "llvm.nvvm.bar.warp.sync" ||
+             call->getCalledFunction()->getName() == "llvm.nvvm.barrier.cluster.arrive") &&
             number-- == 0) {
+          if (call->getCalledFunction()->getName() == "llvm.nvvm.barrier.cluster.arrive")
+            call->getNextNode()->eraseFromParent(); // the wait
           call->eraseFromParent();
           return;
         }
     ADD_FAILURE() << "there are not so many barriers";
   }
   int32_t run(const std::string &symbol, std::vector<void *> buffers, int threads, int64_t blocks,
-              std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false) const {
-    return emulated->run({symbol, threads, buffers, scalars, bytes, watch}, 0, blocks, blocks);
+              std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false,
+              int64_t cluster = 1) const {
+    return emulated->run({symbol, threads, buffers, scalars, bytes, watch, cluster}, 0, blocks, blocks);
   }
   /// The message of the error that the launch ends with.
   std::string failure(const std::string &symbol, std::vector<void *> buffers, int threads, int64_t blocks,
-                      std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false) const {
+                      std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false,
+                      int64_t cluster = 1) const {
     try {
-      run(symbol, buffers, threads, blocks, scalars, bytes, watch);
+      run(symbol, buffers, threads, blocks, scalars, bytes, watch, cluster);
       return "";
     } catch (const Error &e) {
       return e.what();
