@@ -19,7 +19,7 @@ import report  # noqa: E402
 
 # What the smallest pack gives figures of.
 RIGHT = {"gpu.conformance", "gpu.semantics", "gpu.numerics.cuda_loops_test", "gpu.example.two_devices", "gpu.example.split_network"}
-TIMED = {"gpu.copy.card", "gpu.copy.in", "gpu.copy.out", "gpu.elementwise.f32", "gpu.softmax", "gpu.layernorm", "gpu.attention", "gpu.attention.library", "gpu.gemm.bf16", "gpu.gemm.bf16.warpgroup", "gpu.gemm.library",
+TIMED = {"gpu.copy.card", "gpu.copy.in", "gpu.copy.out", "gpu.elementwise.f32", "gpu.softmax", "gpu.layernorm", "gpu.attention", "gpu.attention.library", "gpu.gemm.bf16", "gpu.gemm.f32.deep", "gpu.gemm.bf16.deep", "gpu.gemm.bf16.warpgroup", "gpu.gemm.library",
          "gpu.graph.20", "gpu.two-devices", "gpu.overlap", "gpu.train.mlp.step"}
 
 

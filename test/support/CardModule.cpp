@@ -31,10 +31,20 @@ public:
   int32_t run(const Launch &launch, int64_t begin, int64_t end, int64_t blocks) const override {
     if (begin != 0 || end != blocks || launch.bytes.size() != launch.buffers.size())
       throw Error("a card runs whole launches, with buffers of known sizes");
+    std::string params = params_;
+    if (params.empty()) {
+      const std::string threads = "\"threads\":" + std::to_string(launch.threads);
+      params = "{" + threads +
+               (launch.cluster == 1
+                    ? ""
+                    : ",\"arch\":\"" + code_->front().arch + "\",\"cluster\":" + std::to_string(launch.cluster) +
+                          ",\"portable\":{" + threads + ",\"blocks\":" + std::to_string(blocks) + "}") +
+               "}";
+    }
     const KernelDesc desc{.symbol = launch.symbol,
                           .provider = "cuda",
                           .target = KernelTarget::Gpu,
-                          .params = params_.empty() ? "{\"threads\":" + std::to_string(launch.threads) + "}" : params_,
+                          .params = std::move(params),
                           .range = blocks,
                           .grain = 1};
     const KernelCode code{.desc = &desc};

@@ -188,12 +188,12 @@ TRESSEL_INLINE void convolve(void *const *context, void *const *buffers, const i
   const Weights<T, ChannelsLast> weights{static_cast<const T *>(buffers[1]) + group * s.out * s.depth(), s};
   if constexpr (ChannelsLast) {
     multiplyTile<Tile>(context, windows, weights, ChannelsLastResult{rows, columns, s.groups * s.out, group * s.out},
-                       row, column, s.depth(), pool);
+                       row, column, s.depth(), DepthShare::of(1), pool);
   } else {
     const int64_t places = s.placesPerImage();
     multiplyTile<Tile>(context, weights, windows,
                        ChannelsFirstResult{rows, columns, places, s.groups * s.out, group * s.out, s.narrow}, row,
-                       column, s.depth(), pool);
+                       column, s.depth(), DepthShare::of(1), pool);
   }
 }
 

@@ -32,6 +32,10 @@ void tressel_mma_bf16(float *c, const uint32_t *a, const uint32_t *b);
 /// Four 8 x 8 matrices of 16-bit elements (PTX: ldmatrix.sync.aligned.m8n8.x4); lane i names row i % 8 of matrix i / 8.
 void tressel_ldmatrix(uint32_t *r, const TRESSEL_SHARED void *row);
 void tressel_ldmatrix_trans(uint32_t *r, const TRESSEL_SHARED void *row);
+/// All threads of all blocks of the cluster meet, and see what was written before (PTX: barrier.cluster).
+void tressel_cluster_barrier();
+/// What lies in the shared memory of the cluster's block `rank` where `here` is in the own (PTX: mapa).
+float tressel_cluster_load(const TRESSEL_SHARED float *here, int rank);
 }
 
 TRESSEL_INLINE int threadIndex() { return __nvvm_read_ptx_sreg_tid_x(); }
@@ -39,6 +43,45 @@ TRESSEL_INLINE int numThreads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 TRESSEL_INLINE int blockIndex() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 TRESSEL_INLINE int numBlocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 TRESSEL_INLINE void barrier() { __syncthreads(); }
+
+// --- Clusters
+
+/// How blocks share the depth of a tile of a product: `parts` neighbours, which are a cluster (sm_90 and later), have a
+/// part of its steps each. Their sums, which lie at the same place in the shared memory of each, are added in the order
+/// of the blocks.
+struct DepthShare {
+  int parts, rank; ///< 1 part: the block has no neighbours
+
+  static TRESSEL_INLINE DepthShare of(int64_t parts) {
+    const int count = static_cast<int>(parts);
+    return {count, count == 1 ? 0 : blockIndex() % count};
+  }
+  TRESSEL_INLINE int tile() const { return parts == 1 ? blockIndex() : blockIndex() / parts; }
+  /// Steps [begin, end) of all, never none where there are as many steps as parts.
+  TRESSEL_INLINE int64_t begin(int64_t steps) const { return steps * rank / parts; }
+  TRESSEL_INLINE int64_t end(int64_t steps) const { return steps * (rank + 1) / parts; }
+  /// The sums of this block are written, and seen by all. By all threads.
+  TRESSEL_INLINE void meet() const {
+    if (parts == 1)
+      barrier();
+    else
+      tressel_cluster_barrier();
+  }
+  /// No other block reads this one's sums any more: before they are overwritten, and before the block ends.
+  TRESSEL_INLINE void leave() const {
+    if (parts != 1)
+      tressel_cluster_barrier();
+  }
+  TRESSEL_INLINE float total(const TRESSEL_SHARED float *sum) const {
+    if (parts == 1)
+      return *sum;
+    float all = tressel_cluster_load(sum, 0);
+#pragma clang loop unroll(disable)
+    for (int other = 1; other < parts; ++other)
+      all += tressel_cluster_load(sum, other);
+    return all;
+  }
+};
 
 // --- Types
 // -------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-// result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]: a block per tile of the result.
+// result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]: a block, or a cluster, per tile of the result.
 // params: batch, m, n, k; left's strides of batch, m, k; right's strides of batch, k, n; then of left and of right,
-// whether it is read along its depth, and whether 16 bytes at a time (Strided).
+// whether it is read along its depth, and whether 16 bytes at a time (Strided); blocks that share a tile's depth.
 #include "codegen/cuda/device/Tile.h"
 
 namespace tressel::device {
@@ -15,13 +15,14 @@ template <class Tile>
 TRESSEL_INLINE void product(void *const *context, void *const *buffers, const int64_t *p, TRESSEL_SHARED char *pool) {
   using T = typename Tile::T;
   const int64_t m = p[1], n = p[2], k = p[3];
-  const TileNumber tile = tileNumber(blockIndex(), ceilDiv(m, Tile::BM), ceilDiv(n, Tile::BN));
+  const DepthShare share = DepthShare::of(p[14]);
+  const TileNumber tile = tileNumber(share.tile(), ceilDiv(m, Tile::BM), ceilDiv(n, Tile::BN));
   const Strided<T> left{
       static_cast<const T *>(buffers[0]) + tile.batch * p[4], p[5], p[6], m, k, p[10] != 0, p[11] != 0};
   const Strided<T> right{
       static_cast<const T *>(buffers[1]) + tile.batch * p[7], p[9], p[8], n, k, p[12] != 0, p[13] != 0};
   multiplyTile<Tile>(context, left, right, ProductResult{tile.batch * m * n, m, n}, tile.row * Tile::BM,
-                     tile.column * Tile::BN, k, pool);
+                     tile.column * Tile::BN, k, share, pool);
 }
 
 } // namespace

@@ -5,8 +5,8 @@
 //   empty[s]   nothing reads stage s any more           as many arrivals as the ring is begun with
 //
 // params of such a product: batch, m, n, k; then of left and of right, whether neighbours are along the rows, and
-// whether there is one for each of the batch. buffers: left, right, and their tensor maps. Shared memory is asked for
-// at the launch.
+// whether there is one for each of the batch; blocks that share a tile's depth. buffers: left, right, and their tensor
+// maps. Shared memory is asked for at the launch.
 #pragma once
 
 #include "codegen/cuda/device/Async.h"
@@ -56,17 +56,19 @@ struct CopiedOperand {
 /// A block's tile of the result.
 template <class Tile> struct RingProduct {
   CopiedOperand left, right;
+  DepthShare share;
   TileNumber tile;
   int64_t m, n, firstRow, firstColumn;
-  int steps;
+  int firstStep, steps; ///< that the block has of the depth's
   TRESSEL_SHARED char *ring;
   Mbarrier *full, *empty;
 
   TRESSEL_INLINE RingProduct(void *const *buffers, const int64_t *p)
-      : left{buffers[2], p[4] != 0, p[5] != 0}, right{buffers[3], p[6] != 0, p[7] != 0},
-        tile(tileNumber(blockIndex(), ceilDiv(p[1], Tile::BM), ceilDiv(p[2], Tile::BN))), m(p[1]), n(p[2]),
+      : left{buffers[2], p[4] != 0, p[5] != 0}, right{buffers[3], p[6] != 0, p[7] != 0}, share(DepthShare::of(p[8])),
+        tile(tileNumber(share.tile(), ceilDiv(p[1], Tile::BM), ceilDiv(p[2], Tile::BN))), m(p[1]), n(p[2]),
         firstRow(tile.row * Tile::BM), firstColumn(tile.column * Tile::BN),
-        steps(static_cast<int>(ceilDiv(p[3], kDepth))) {
+        firstStep(static_cast<int>(share.begin(ceilDiv(p[3], kDepth)))),
+        steps(static_cast<int>(share.end(ceilDiv(p[3], kDepth))) - firstStep) {
     // Atoms begin at multiples of 1024 bytes, shared memory that is asked for perhaps not.
     const auto base = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(tressel_dynamic_shared));
     ring = tressel_dynamic_shared + (-base & 1023);
@@ -85,33 +87,41 @@ template <class Tile> struct RingProduct {
     }
     tressel_mbarrier_fence();
   }
-  /// By one thread: all steps.
+  /// By one thread: all of the block's steps.
   TRESSEL_INLINE void fill() const {
 #pragma clang loop unroll(disable)
     for (int step = 0; step < steps; ++step) {
-      const int s = stageOf(step), batch = static_cast<int>(tile.batch);
+      const int s = stageOf(step), batch = static_cast<int>(tile.batch), depth = (firstStep + step) * kDepth;
       TRESSEL_SHARED char *stage = at(s);
       tressel_mbarrier_wait(empty + s, parityOf(step) ^ 1); // the first time round they are
       tressel_mbarrier_expect(full + s, Tile::kStageBytes);
-      left.template copy<Tile::BM>(stage, full + s, static_cast<int>(firstRow), step * kDepth, batch);
-      right.template copy<Tile::BN>(stage + Tile::kLeftBytes, full + s, static_cast<int>(firstColumn), step * kDepth,
-                                    batch);
+      left.template copy<Tile::BM>(stage, full + s, static_cast<int>(firstRow), depth, batch);
+      right.template copy<Tile::BN>(stage + Tile::kLeftBytes, full + s, static_cast<int>(firstColumn), depth, batch);
     }
   }
   /// Where the sums of a row are put once the ring is read no more.
   TRESSEL_INLINE TRESSEL_SHARED float *staged(int row) const {
     return reinterpret_cast<TRESSEL_SHARED float *>(ring) + row * Tile::kRow;
   }
-  /// By all `threads`, behind a barrier: neighbours write neighbours.
+  /// By all `threads`, when the sums are staged: neighbours write neighbours.
   TRESSEL_INLINE void finish(void *const *context, int threads) const {
+    share.meet();
 #pragma clang loop unroll(disable)
-    for (int i = threadIndex(); i < Tile::BM * Tile::BN; i += threads) {
+    for (int i = threadIndex() + share.rank * threads; i < Tile::BM * Tile::BN; i += share.parts * threads) {
       const int64_t row = firstRow + i / Tile::BN, column = firstColumn + i % Tile::BN;
       if (row < m && column < n)
-        tressel_epilogue(context, staged(i / Tile::BN)[i % Tile::BN], (tile.batch * m + row) * n + column);
+        tressel_epilogue(context, share.total(staged(i / Tile::BN) + i % Tile::BN),
+                         (tile.batch * m + row) * n + column);
     }
+    share.leave();
   }
 };
+
+#define TRESSEL_RING_PRODUCT(name, ...)                                                                                \
+  TRESSEL_DEVICE(name) {                                                                                               \
+    product<__VA_ARGS__>(context, buffers, params);                                                                    \
+    (void)status;                                                                                                      \
+  }
 
 /// The sizes of such a tile.
 template <int BM_, int BN_, int Stages_> struct RingTile {

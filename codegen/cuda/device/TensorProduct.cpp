@@ -80,14 +80,9 @@ template <class Tile> TRESSEL_INLINE void product(void *const *context, void *co
 
 } // namespace
 
-#define TRESSEL_PRODUCT(name, ...)                                                                                     \
-  TRESSEL_DEVICE(name) {                                                                                               \
-    product<__VA_ARGS__>(context, buffers, params);                                                                    \
-    (void)status;                                                                                                      \
-  }
 #define TRESSEL_PRODUCTS(type, T)                                                                                      \
-  TRESSEL_PRODUCT(tensor_product_##type##_t256, TensorTile<T, 256, 4>)                                                 \
-  TRESSEL_PRODUCT(tensor_product_##type##_t128, TensorTile<T, 128, 3>)
+  TRESSEL_RING_PRODUCT(tensor_product_##type##_t256, TensorTile<T, 256, 4>)                                            \
+  TRESSEL_RING_PRODUCT(tensor_product_##type##_t128, TensorTile<T, 128, 3>)
 TRESSEL_PRODUCTS(f16, Half)
 TRESSEL_PRODUCTS(bf16, BFloat16)
 

@@ -208,24 +208,28 @@ template <class Tile, class Operand, int Rows, bool Right> struct Fetch {
   }
 };
 
-/// The tile that begins at (firstRow, firstColumn). Result: `rows`, `columns`, and index(row, column).
+/// The tile that begins at (firstRow, firstColumn), of whose depth the block has its share. Result: `rows`, `columns`,
+/// and index(row, column).
 template <class Tile, class Left, class Right, class Result>
 TRESSEL_INLINE void multiplyTile(void *const *context, const Left &left, const Right &right, const Result &result,
-                                 int64_t firstRow, int64_t firstColumn, int64_t depth, TRESSEL_SHARED char *pool) {
+                                 int64_t firstRow, int64_t firstColumn, int64_t depth, DepthShare share,
+                                 TRESSEL_SHARED char *pool) {
   constexpr int kThreads = Tile::kThreads;
   Tile tile;
   tile.clear();
   Fetch<Tile, Left, Tile::BM, false> a;
   Fetch<Tile, Right, Tile::BN, true> b;
-  a.load(left, firstRow, 0);
-  b.load(right, firstColumn, 0);
+  const int64_t steps = ceilDiv(depth, Tile::BK), begin = share.begin(steps) * Tile::BK,
+                end = share.end(steps) * Tile::BK;
+  a.load(left, firstRow, begin);
+  b.load(right, firstColumn, begin);
   a.store(pool, left.alongDepth);
   b.store(pool, right.alongDepth);
   barrier();
   int buffer = 0;
 #pragma clang loop unroll(disable)
-  for (int64_t next = Tile::BK;; next += Tile::BK) {
-    const bool more = next < depth;
+  for (int64_t next = begin + Tile::BK;; next += Tile::BK) {
+    const bool more = next < end;
     if (more) {
       a.load(left, firstRow, next);
       b.load(right, firstColumn, next);
@@ -259,15 +263,17 @@ TRESSEL_INLINE void multiplyTile(void *const *context, const Left &left, const R
             to[1] = g ? to[1] + y : y;
           });
     }
-    barrier();
+    share.meet();
     static_assert(kThreads % Tile::BN == 0);
+    constexpr int kAtOnce = kThreads / Tile::BN;
     const int c = threadIndex() % Tile::BN;
     if (firstColumn + c < result.columns)
-      for (int r = threadIndex() / Tile::BN; r < kStageRows; r += kThreads / Tile::BN) {
+      for (int r = threadIndex() / Tile::BN + share.rank * kAtOnce; r < kStageRows; r += share.parts * kAtOnce) {
         const int64_t row = firstRow + r / (kBands * 16) * Tile::WM + stage * kBands * 16 + r % (kBands * 16);
         if (row < result.rows)
-          tressel_epilogue(context, staged[r * kRow + c], result.index(row, firstColumn + c));
+          tressel_epilogue(context, share.total(staged + r * kRow + c), result.index(row, firstColumn + c));
       }
+    share.leave();
   }
 }
 

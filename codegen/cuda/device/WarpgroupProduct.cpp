@@ -1,5 +1,5 @@
-// result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n] on sm_90a: a block per tile of the result, whose
-// operands a warp copies to a ring (Ring.h); warpgroups multiply them.
+// result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n] on sm_90a: a block, or a cluster of them, per tile of
+// the result, whose operands a warp copies to a ring (Ring.h); warpgroups multiply them.
 #include "codegen/cuda/device/Ring.h"
 
 namespace tressel::device {
@@ -80,21 +80,15 @@ template <class Tile> TRESSEL_INLINE void product(void *const *context, void *co
       to[0] = sums[i], to[1] = sums[i + 1];
     }
   }
-  barrier();
   r.finish(context, Tile::kThreads + kWarp);
 }
 
 } // namespace
 
-#define TRESSEL_PRODUCT(name, ...)                                                                                     \
-  TRESSEL_DEVICE(name) {                                                                                               \
-    product<__VA_ARGS__>(context, buffers, params);                                                                    \
-    (void)status;                                                                                                      \
-  }
 #define TRESSEL_PRODUCTS(type, T)                                                                                      \
-  TRESSEL_PRODUCT(warpgroup_product_##type##_w256, WarpgroupTile<T, 2, 256, 4>)                                        \
-  TRESSEL_PRODUCT(warpgroup_product_##type##_w128, WarpgroupTile<T, 2, 128, 3>)                                        \
-  TRESSEL_PRODUCT(warpgroup_product_##type##_w64, WarpgroupTile<T, 1, 64, 4>)
+  TRESSEL_RING_PRODUCT(warpgroup_product_##type##_w256, WarpgroupTile<T, 2, 256, 4>)                                   \
+  TRESSEL_RING_PRODUCT(warpgroup_product_##type##_w128, WarpgroupTile<T, 2, 128, 3>)                                   \
+  TRESSEL_RING_PRODUCT(warpgroup_product_##type##_w64, WarpgroupTile<T, 1, 64, 4>)
 TRESSEL_PRODUCTS(f16, Half)
 TRESSEL_PRODUCTS(bf16, BFloat16)
 

@@ -46,7 +46,7 @@ std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Con
   double bytes = typical(points) * static_cast<double>(c.outChannels) + static_cast<double>(c.outChannels * depth);
   bytes = (bytes + typical(c.batch) * typical(perImage)) * static_cast<double>(sizeOf(type));
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols};
-  const TileChoice best = chooseTile(rows, columns, depth, c.groups, bytes, arch, type, wanted);
+  const TileChoice best = chooseTile(tileShapes(type), rows, columns, depth, c.groups, bytes, arch, type, wanted);
   if (!best.tile)
     return std::nullopt;
   call.function = std::string("convolution_") + (c.channelsLast ? "last_" : "first_") + std::string(nameOf(type)) +

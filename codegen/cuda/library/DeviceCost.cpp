@@ -38,6 +38,11 @@ double tiledSeconds(const TiledWork &w, const Arch &arch, DType type) {
       {waves * block, w.bytes / (peak.bytesPerSecond * share), secondsPerStep * (1 + w.depth / w.step / w.atOnce)});
 }
 
+double exchangeSeconds(double rows, double columns) {
+  constexpr double meeting = 2e-6, bytesPerSecond = 50e9; // of a block: estimates
+  return meeting + 4 * rows * columns / bytesPerSecond;
+}
+
 double streamedSeconds(double bytes, const Arch &arch) {
   return 1.5e-6 + bytes / (peakOf(arch, DType::f32).bytesPerSecond * 0.8);
 }

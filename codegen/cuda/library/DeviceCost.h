@@ -22,6 +22,8 @@ struct TiledWork {
   double blocks, rows, columns, depth, step, efficiency, bytes, atOnce = 2;
 };
 double tiledSeconds(const TiledWork &work, const Arch &arch, DType type);
+/// That the blocks of a cluster take to meet and to read each other's sums, a tile of rows x columns in all.
+double exchangeSeconds(double rows, double columns);
 /// Of work that moves bytes once, in few operations.
 double streamedSeconds(double bytes, const Arch &arch);
 

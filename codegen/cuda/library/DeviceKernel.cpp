@@ -34,7 +34,8 @@ Kernel makeDeviceKernel(Kernel kernel, DeviceCall call, const Epilogue *epilogue
   }
   // The kernel as it is now, without the function that this becomes a part of.
   if (!kernel.arch.empty()) {
-    text += " for " + kernel.arch + " shared " + std::to_string(kernel.sharedBytes);
+    text += " for " + kernel.arch + " shared " + std::to_string(kernel.sharedBytes) + " cluster " +
+            dim::spell(kernel.cluster);
     for (const TensorMapForm &map : kernel.maps) {
       text += " map of " + std::to_string(map.operand);
       for (const std::vector<Size> *sizes : {&map.sizes, &map.strides})

@@ -85,6 +85,22 @@ void defineLdmatrix(llvm::Function &f, ID id) {
   b.CreateRetVoid();
 }
 
+/// void f().
+void defineClusterBarrier(llvm::Function &f) {
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
+  for (ID id :
+       {llvm::Intrinsic::nvvm_barrier_cluster_arrive_aligned, llvm::Intrinsic::nvvm_barrier_cluster_wait_aligned})
+    b.CreateIntrinsic(id, llvm::ArrayRef<llvm::Value *>())->setConvergent();
+  b.CreateRetVoid();
+}
+
+/// float f(const shared float *here, i32 rank).
+void defineClusterLoad(llvm::Function &f) {
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "entry", &f));
+  llvm::Value *there = b.CreateIntrinsic(llvm::Intrinsic::nvvm_mapa_shared_cluster, {f.getArg(0), f.getArg(1)});
+  b.CreateRet(b.CreateAlignedLoad(b.getFloatTy(), there, llvm::Align(4)));
+}
+
 /// What the sources declare because clang has no builtin for it.
 void defineIntrinsics(llvm::Module &module) {
   llvm::LLVMContext &context = module.getContext();
@@ -98,6 +114,10 @@ void defineIntrinsics(llvm::Module &module) {
               llvm::FixedVectorType::get(llvm::Type::getHalfTy(context), 2));
   if (llvm::Function *f = missing("tressel_mma_bf16"))
     defineMma(*f, llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16, llvm::Type::getInt32Ty(context));
+  if (llvm::Function *f = missing("tressel_cluster_barrier"))
+    defineClusterBarrier(*f);
+  if (llvm::Function *f = missing("tressel_cluster_load"))
+    defineClusterLoad(*f);
   if (llvm::Function *f = missing("tressel_ldmatrix"))
     defineLdmatrix(*f, llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16);
   if (llvm::Function *f = missing("tressel_ldmatrix_trans"))

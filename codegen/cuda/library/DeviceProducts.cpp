@@ -35,24 +35,50 @@ std::span<const TileShape> copiedTiles(const Arch &arch) {
   return {};
 }
 
-TileChoice chooseTile(Size m, Size n, Size k, Size batch, double bytes, const Arch &arch, DType type,
-                      std::string_view wanted) {
-  return chooseTile(tileShapes(type), m, n, k, batch, bytes, arch, type, wanted);
+/// How many blocks share the depth of each tile; where sizes are symbols, an expression of them that the launch decides
+/// by. `parts`, a power of 2, if every block then has a step; with 0 the most that leave each of them some steps and
+/// find a multiprocessor.
+static Size sharing(const TileShape &tile, Size tiles, Size k, const Arch &arch, int parts) {
+  constexpr int64_t kLeastSteps = 4;
+  auto isOf = [](Size a, Size b) { return dim::min(1, dim::floorDiv(a, b)); }; // 1: b goes into a
+  if (parts)
+    return 1 + (parts - 1) * isOf(k, parts * tile.step);
+  Size all = 1;
+  for (int64_t p = 2; p <= arch.clusterBlocks; p *= 2)
+    all += p / 2 * dim::min(isOf(arch.multiprocessors, dim::max(1, tiles * p)), isOf(k, kLeastSteps * p * tile.step));
+  return all;
 }
 
 TileChoice chooseTile(std::span<const TileShape> tiles, Size m, Size n, Size k, Size batch, double bytes,
-                      const Arch &arch, DType type, std::string_view wanted) {
+                      const Arch &arch, DType type, std::string_view wanted, int parts) {
   TileChoice best;
+  auto consider = [&](const TileShape &tile, Size shared) {
+    const Size blocks = shared * batch * tile.tiles(m, n);
+    const double seconds =
+        tile.seconds(typical(m), typical(n), typical(k), typical(batch), bytes, arch, type, typical(shared));
+    if (isLaunchable(blocks) && (!best.tile || seconds < best.seconds))
+      best = {&tile, blocks, seconds, shared};
+  };
   for (const TileShape &tile : tiles) {
     if (!wanted.empty() && wanted != tile.name)
       continue;
     // Of a single step nothing overlaps, so that a large tile is none the better.
     if (wanted.empty() && tile.rows > 64 && dim::hint(k) <= tile.step)
       continue;
-    const Size blocks = batch * tile.tiles(m, n);
-    const double seconds = tile.seconds(typical(m), typical(n), typical(k), typical(batch), bytes, arch, type);
-    if (isLaunchable(blocks) && (!best.tile || seconds < best.seconds))
-      best = {&tile, blocks, seconds};
+    if (arch.clusterBlocks < std::max(parts, 2)) {
+      if (parts < 2)
+        consider(tile, 1);
+      continue;
+    }
+    const Size most = sharing(tile, batch * tile.tiles(m, n), k, arch, parts);
+    if (parts) {
+      consider(tile, most);
+      continue;
+    }
+    if (!most.isNumber()) // preferred where typical sizes make no difference: others may
+      consider(tile, most);
+    for (int64_t p = 1; p <= (most.isNumber() ? most.number() : 1); p *= 2)
+      consider(tile, p);
   }
   return best;
 }
@@ -124,15 +150,16 @@ std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType typ
                   std::max(streamedSeconds(bytes, arch), flops / (0.4 * peakOf(arch, f32).flops))};
 }
 
-/// The kernel that all architectures have.
+/// The kernel of all architectures but those with something special, of clusters where that pays.
 struct PortableProduct {
   Kernel kernel;
   bool isTiled;
 };
+constexpr const char *kFirstWithClusters = "sm_90";
 std::optional<PortableProduct> portableKernel(const std::string &symbol, const MatrixProduct &p, DType type,
                                               const RootBuffers &buffers, const Epilogue &epilogue,
                                               const std::vector<Size> &symbols, const Arch &arch,
-                                              std::string_view wanted) {
+                                              std::string_view wanted, int parts) {
   if (type != f32 && type != f16 && type != bf16)
     return std::nullopt;
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols, .threads = 256};
@@ -147,14 +174,22 @@ std::optional<PortableProduct> portableKernel(const std::string &symbol, const M
   if (wanted.empty() && (k < 8 || m * n < 64))
     return std::nullopt;
   const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
-  const TileChoice best = chooseTile(p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
+  const TileChoice best = chooseTile(tileShapes(type), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted, parts);
   if (!best.tile)
     return std::nullopt;
   const OperandForm left = operandForm(p.m, p.left[1], p.k, p.left[2], p.left[0], type);
   const OperandForm right = operandForm(p.n, p.right[2], p.k, p.right[1], p.right[0], type);
+  if (best.parts != 1) {
+    // Others have the whole depth in one block.
+    auto alone = portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wanted, 1);
+    if (!alone)
+      return std::nullopt;
+    kernel.arch = kFirstWithClusters, kernel.cluster = best.parts;
+    kernel.portable = std::make_shared<const Kernel>(std::move(alone->kernel));
+  }
   DeviceCall call{"product_" + std::string(nameOf(type)) + "_" + best.tile->name,
                   {p.batch, p.m, p.n, p.k, p.left[0], p.left[1], p.left[2], p.right[0], p.right[1], p.right[2],
-                   int(left.alongDepth), int(left.vectors), int(right.alongDepth), int(right.vectors)},
+                   int(left.alongDepth), int(left.vectors), int(right.alongDepth), int(right.vectors), best.parts},
                   {buffers.left, buffers.right},
                   {buffers.left, buffers.right}};
   // Two blocks at once hide each other's waits. Loads of single elements, sums in f32 and code for sm_120 need more
@@ -202,11 +237,12 @@ std::optional<CopiedOperand> copiedOperand(int32_t buffer, DType type, Size batc
 /// The product from copied operands, by warpgroups or in tensor memory, for `portable`'s operands; nothing if it takes
 /// longer, or they do not suit it.
 std::optional<Kernel> copiedKernel(const MatrixProduct &p, DType type, const RootBuffers &buffers,
-                                   const Epilogue &epilogue, const Kernel &portable, double bytes, const Arch &arch,
-                                   std::string_view wanted) {
-  const TileChoice best = chooseTile(copiedTiles(arch), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
-  if (!best.tile || (wanted.empty() && best.seconds >= portable.seconds))
+                                   const Epilogue &epilogue, const Kernel &other, double bytes, const Arch &arch,
+                                   std::string_view wanted, int parts) {
+  const TileChoice best = chooseTile(copiedTiles(arch), p.m, p.n, p.k, p.batch, bytes, arch, type, wanted, parts);
+  if (!best.tile || (wanted.empty() && best.seconds >= other.seconds))
     return std::nullopt;
+  const Kernel &portable = other.portable ? *other.portable : other;
   const auto left =
       copiedOperand(buffers.left, type, p.batch, p.m, p.k, p.left[0], p.left[1], p.left[2], best.tile->rows);
   const auto right =
@@ -224,12 +260,13 @@ std::optional<Kernel> copiedKernel(const MatrixProduct &p, DType type, const Roo
   kernel.arch = arch.name;
   kernel.sharedBytes = best.tile->stages * (stage + 16) + 16 + 1024;
   kernel.maps = {left->map, right->map};
+  kernel.cluster = best.parts;
   kernel.portable = std::make_shared<const Kernel>(portable);
   const bool isTensor = arch.multiplier == Arch::Multiplier::Tensor;
   DeviceCall call{std::string(isTensor ? "tensor" : "warpgroup") + "_product_" + std::string(nameOf(type)) + "_" +
                       best.tile->name,
                   {p.batch, p.m, p.n, p.k, int(left->isTransposed), int(left->isBatched), int(right->isTransposed),
-                   int(right->isBatched)},
+                   int(right->isBatched), best.parts},
                   {buffers.left, buffers.right},
                   {buffers.left, buffers.right}};
   call.numMaps = 2;
@@ -241,16 +278,21 @@ std::optional<Kernel> copiedKernel(const MatrixProduct &p, DType type, const Roo
 
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted) {
+                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted,
+                                        int parts) {
+  if (wanted.empty())
+    parts = 0;
   const bool wantsCopies = wanted.starts_with('w') || wanted.starts_with('t');
-  auto kernel = portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wantsCopies ? "128" : wanted);
+  auto kernel = wantsCopies ? portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, "128", 1)
+                            : portableKernel(symbol, p, type, buffers, epilogue, symbols, arch, wanted, parts);
   // Few rows or columns are read once, whatever multiplies them.
   if (!kernel || arch.multiplier == Arch::Multiplier::None || sizeOf(type) != 2 ||
       (!wantsCopies && (!wanted.empty() || !kernel->isTiled)))
     return wantsCopies ? std::nullopt : kernel ? std::optional(std::move(kernel->kernel)) : std::nullopt;
   const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
   const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
-  auto special = copiedKernel(p, type, buffers, epilogue, kernel->kernel, bytes, arch, wantsCopies ? wanted : "");
+  auto special =
+      copiedKernel(p, type, buffers, epilogue, kernel->kernel, bytes, arch, wantsCopies ? wanted : "", parts);
   return special || wantsCopies ? std::move(special) : std::optional(std::move(kernel->kernel));
 }
 

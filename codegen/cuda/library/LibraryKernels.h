@@ -32,10 +32,11 @@ struct RootBuffers {
 };
 /// Each with an epilogue; nothing if the sizes or types do not suit. `tile`: "32", "64" or "128" instead of the
 /// cheapest form; of a product also "w64", "w128" or "w256", by warpgroups (sm_90a), and "t128"
-/// or "t256", in tensor memory (sm_100a).
+/// or "t256", in tensor memory (sm_100a), and how many blocks share a tile's depth, as a cluster (sm_90 and later).
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &product, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view tile = {});
+                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view tile = {},
+                                        int parts = 1);
 std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Convolution &convolution, DType type,
                                             const RootBuffers &buffers, const Epilogue &epilogue,
                                             const std::vector<Size> &symbols, const Arch &arch,

@@ -86,7 +86,8 @@ std::string launchParams(const Kernel &kernel, const std::string &library) {
               ",\"strides\":" + listOf(map.strides) + ",\"box\":" + listOf(box) + "}";
     }
     special = ",\"arch\":\"" + kernel.arch + "\",\"shared\":" + std::to_string(kernel.sharedBytes) + ",\"maps\":[" +
-              maps + "],\"portable\":{\"threads\":" + std::to_string(kernel.portable->threads) +
+              maps + "]" + (kernel.cluster == 1 ? "" : ",\"cluster\":" + quotedOrNumber(kernel.cluster)) +
+              ",\"portable\":{\"threads\":" + std::to_string(kernel.portable->threads) +
               ",\"blocks\":" + quotedOrNumber(kernel.portable->blocks) + "}";
   }
   return "{\"threads\":" + std::to_string(kernel.threads) + ",\"operands\":" + std::to_string(kernel.numBuffers) +

@@ -43,15 +43,19 @@ struct Kernel {
   /// Adds the function `symbol` to a module, with what it needs. May be called several times.
   std::function<void(llvm::Module &)> emit;
 
-  /// Of a kernel for one architecture alone ("sm_90a"): that, the shared memory that its launch asks for, its tensor
-  /// maps, and the kernel that all others run.
+  /// Of a kernel that not all architectures run: the one whose code it needs ("sm_90a"; "sm_90" and later), the shared
+  /// memory that its launch asks for, its tensor maps, how many neighbouring blocks are a cluster (at most 8; `blocks`
+  /// is a multiple of it), and the kernel that all others run.
   std::string arch;
   int64_t sharedBytes = 0;
   std::vector<TensorMapForm> maps;
+  Size cluster = 1;
   std::shared_ptr<const Kernel> portable;
 
   /// As it is for an architecture.
-  const Kernel &formFor(const Arch &target) const { return portable && target.name != arch ? *portable : *this; }
+  const Kernel &formFor(const Arch &target) const {
+    return portable && !target.runs(findArch(arch)) ? *portable : *this;
+  }
 };
 
 /// Begins a kernel: the function with its parameters named (b0, ..., s0, ..., status, map0, ...), calling convention

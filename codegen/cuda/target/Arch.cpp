@@ -1,6 +1,7 @@
 #include "codegen/cuda/target/Arch.h"
 
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/GpuCode.h"
 
 namespace tressel::codegen::cuda {
 
@@ -9,14 +10,19 @@ namespace tressel::codegen::cuda {
 // takes for the architecture with all that is emitted here, so that older drivers load it.
 using enum Arch::Multiplier;
 static constexpr Arch kArchitectures[] = {
-    {"sm_80", "sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10, None},
-    {"sm_90", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, None},
-    {"sm_100", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, None},
-    {"sm_120", "sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10, None},
-    {"sm_90a", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, Warpgroup},
-    {"sm_100a", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, Tensor},
+    {"sm_80", "sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10, 1, None},
+    {"sm_90", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, 8, None},
+    {"sm_100", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, 8, None},
+    {"sm_120", "sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10, 8, None},
+    {"sm_90a", "sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10, 8, Warpgroup},
+    {"sm_100a", "sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10, 8, Tensor},
 };
 static constexpr size_t kPortable = 4; // the first ones
+
+bool Arch::runs(const Arch &code) const {
+  return code.isSpecific() ? name == code.name
+                           : runtime::GpuArchitecture::of(code.name).runsOn(runtime::GpuArchitecture::of(name).number);
+}
 
 std::span<const Arch> architectures() { return std::span(kArchitectures).first(kPortable); }
 

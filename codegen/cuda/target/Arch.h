@@ -18,10 +18,13 @@ struct Arch {
   int maxBlocks;            ///< per multiprocessor
   int registers;            ///< per multiprocessor, of 32 bits
   int64_t sharedBytes;      ///< per multiprocessor
+  int clusterBlocks;        ///< that may be a cluster on all cards of the architecture; 1: it has none
   /// What multiplies matrices beyond a warp's own instructions, fed by copies of tensors.
   enum class Multiplier : uint8_t { None, Warpgroup /* wgmma: sm_90a */, Tensor /* tcgen05: sm_100a */ } multiplier;
 
   bool isSpecific() const { return name != card; }
+  /// Whether it runs code for another one of the table.
+  bool runs(const Arch &code) const;
   // Per block, on all of them: 1024 threads, 255 registers a thread, 48 KiB of shared memory that need not be asked
   // for.
 };

@@ -39,24 +39,28 @@ struct EmulatedKernel {
   std::shared_ptr<EmulatedModule> module;
   std::string symbol;
   int threads = 0;
-  Size blocks = 1; ///< may be symbolic
+  Size blocks = 1, cluster = 1; ///< may be symbolic
   std::vector<Size> symbols;
   size_t operands = 0;
 
-  int64_t grid(std::span<const int64_t> scalars) const {
-    if (blocks.isNumber())
-      return blocks.number();
+  int64_t valueOf(Size size, std::span<const int64_t> scalars) const {
+    if (size.isNumber())
+      return size.number();
     dim::Values values;
     for (size_t i = 0; i < symbols.size(); ++i)
       values.bind(symbols[i], scalars[i]);
-    return dim::evaluate(blocks, values);
+    return dim::evaluate(size, values);
   }
   static int32_t run(const runtime::KernelArgs *args, int64_t begin, int64_t end) {
     const auto &self = *static_cast<const EmulatedKernel *>(args->state);
     const std::span<const int64_t> scalars(args->scalars, self.symbols.size());
     try {
-      return self.module->run({.symbol = self.symbol, .threads = self.threads, .buffers = {args->buffers, self.operands}, .scalars = scalars}, begin,
-                              end, self.grid(scalars));
+      return self.module->run({.symbol = self.symbol,
+                               .threads = self.threads,
+                               .buffers = {args->buffers, self.operands},
+                               .scalars = scalars,
+                               .cluster = self.valueOf(self.cluster, scalars)},
+                              begin, end, self.valueOf(self.blocks, scalars));
     } catch (const std::exception &problem) {
       if (args->failure)
         args->failure->say(problem.what());
@@ -229,7 +233,7 @@ std::string printKernels(const std::vector<Kernel> &kernels, const Arch &arch) {
 
 runtime::KernelLookup emulatedKernels(const std::vector<Kernel> &kernels, const Arch &arch) {
   for (const Kernel &kernel : kernels)
-    if (!kernel.formFor(arch).arch.empty())
+    if (const std::string &own = kernel.formFor(arch).arch; !own.empty() && findArch(own).isSpecific())
       throw Error({.message = "kernel '" + kernel.symbol + "' has instructions of " + std::string(arch.name) +
                               " alone (wgmma, tcgen05, TMA), which are not emulated",
                    .hint = "emulate the kernels for " + std::string(arch.card) + " (--gpu " + std::string(arch.card) +
@@ -238,9 +242,12 @@ runtime::KernelLookup emulatedKernels(const std::vector<Kernel> &kernels, const 
   llvm::LLVMContext context;
   const std::shared_ptr<EmulatedModule> module = EmulatedModule::create(*optimized(kernels, target, context));
   std::map<std::string, std::shared_ptr<const EmulatedKernel>> bySymbol;
-  for (const Kernel &kernel : kernels)
-    bySymbol[kernel.symbol] = std::make_shared<EmulatedKernel>(EmulatedKernel{
-        module, kernel.symbol, kernel.threads, kernel.blocks, kernel.symbols, static_cast<size_t>(kernel.numBuffers)});
+  for (const Kernel &given : kernels) {
+    const Kernel &kernel = given.formFor(arch);
+    bySymbol[kernel.symbol] = std::make_shared<EmulatedKernel>(
+        EmulatedKernel{module, kernel.symbol, kernel.threads, kernel.blocks, kernel.cluster, kernel.symbols,
+                       static_cast<size_t>(kernel.numBuffers)});
+  }
   return [bySymbol = std::move(bySymbol)](const runtime::KernelDesc &desc) -> runtime::LoadedKernel {
     const auto found = bySymbol.find(desc.symbol);
     if (found == bySymbol.end())

@@ -90,7 +90,7 @@ for t in ("f32", "bf16"):
     add(f"sum.rows.{t}", reduction(8192, 8192, 1, t), 8192 * 8192 * F[t], 0, "a.sum(1)", [(8192, 8192)], t)
     add(f"sum.columns.{t}", reduction(8192, 8192, 0, t), 8192 * 8192 * F[t], 0, "a.sum(0)", [(8192, 8192)], t)
     add(f"transpose.{t}", transpose(8192, 8192, t), 2 * 8192 * 8192 * F[t], 0, "a.t().contiguous()", [(8192, 8192)], t)
-    for m, n, k in ((4096, 4096, 4096), (512, 512, 512), (128, 4096, 1024), (8, 4096, 4096)):
+    for m, n, k in ((4096, 4096, 4096), (512, 512, 512), (128, 4096, 1024), (8, 4096, 4096), (64, 64, 16384)):
         add(f"matmul.{t}.{m}x{n}x{k}", matmul(m, n, k, t), 0, 2 * m * n * k, "a @ b", [(m, k), (k, n)], t)
     for batch, heads, tokens, width in ((4, 16, 2048, 64), (8, 12, 512, 64)):
         add(f"attention.{t}.{tokens}", attention(batch, heads, tokens, width, t), 0, 4 * batch * heads * tokens * tokens * width,
@@ -103,7 +103,8 @@ STEPS = ["train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.cha
 
 # For the test: each row of the report has one.
 SMALL = {"copy.f32": copy(64), "elementwise.f32": elementwise(64), "softmax.f32.4096": softmax(2, 32), "layer_norm.f32.4096": layer_norm(2, 32),
-         "matmul.bf16.4096x4096x4096": matmul(64, 64, 64, "bf16"), "attention.f32.512": attention(1, 1, 8, 8), "attention.bf16.512": attention(1, 1, 16, 16, "bf16"), "chain.20": chain(20, 8, 8)}
+         "matmul.bf16.4096x4096x4096": matmul(64, 64, 64, "bf16"), "matmul.f32.64x64x16384": matmul(32, 32, 1024), "matmul.bf16.64x64x16384": matmul(64, 32, 2048, "bf16"),
+         "attention.f32.512": attention(1, 1, 8, 8), "attention.bf16.512": attention(1, 1, 16, 16, "bf16"), "chain.20": chain(20, 8, 8)}
 
 
 TESTS = {"gpu_ops_test": 6, "cuda_loops_test": 1, "cuda_device_test": 1, "cuda_ops_test": 2, "cuda_forms_test": 1}  # processes at the same time

@@ -280,6 +280,7 @@ class Folder:
         yield self.library("gpu.attention.library", "attention.", "cudnn.attention")
         for t in ("f32", "bf16"):
             yield self.product(f"gpu.gemm.{t}", f"matmul.{t}.4096x4096x4096")
+            yield self.product(f"gpu.gemm.{t}.deep", f"matmul.{t}.64x64x16384", how="generated kernels, whose blocks share the depth")
         yield self.product("gpu.gemm.bf16.warpgroup", "matmul.bf16.4096x4096x4096", ".warpgroup", "wgmma and TMA, or tcgen05")
         yield self.library("gpu.gemm.library", "matmul.", "cublaslt")
         yield self.graph()

@@ -53,7 +53,13 @@ public:
     for (size_t i = 0; i < kernel_.symbols.size(); ++i)
       values.bind(kernel_.symbols[i], scalars[i]);
     const int64_t blocks = dim::evaluate(kernel_.blocks, values);
-    EmulatedModule::Launch launch{kernel_.symbol, kernel_.threads, buffers, scalars, bytes, /*watchBuffers=*/true};
+    EmulatedModule::Launch launch{kernel_.symbol,
+                                  kernel_.threads,
+                                  buffers,
+                                  scalars,
+                                  bytes,
+                                  /*watchBuffers=*/true,
+                                  dim::evaluate(kernel_.cluster, values)};
     return emulated_->run(launch, 0, blocks, blocks);
   }
 

@@ -37,6 +37,68 @@ TEST(CudaProduct, EveryTileAndLayout) {
       }
 }
 
+/// Blocks of a cluster have parts of the depth, of whole steps and of none but the last one's tail.
+TEST(CudaProduct, BlocksShareTheDepth) {
+  const Arch &arch = findArch("sm_90");
+  for (DType type : kTypes)
+    for (const char *tile : {"32", "64", "128"})
+      for (int parts : {2, 4, 8}) {
+        Random random(19);
+        const int64_t edge = std::stoll(tile), step = 64;
+        auto check = [&](const ProductCase &c) {
+          const std::string text = checkProduct(c, type, tile, arch, random, nullptr, parts);
+          ASSERT_NE(text.find(" for sm_90 shared 0 cluster "), std::string::npos) << text;
+        };
+        check({1, edge, edge + 8, parts * step, parts == 4, parts == 8});
+        check({2, edge + 3, edge - 5, parts * step + 37, false, true, /*rightShared=*/true});
+        if (parts == 4)
+          for (int symbolic : {1, 2})
+            check({1, 20, edge + 9, 256 + 33, false, false, false, 0, symbolic});
+        if (parts == 8) // known at the launch: too short for so many parts, and long enough
+          for (int64_t depth : {9, 520})
+            check({1, 20, 12, depth, false, false, false, 0, /*symbolic=*/3});
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+/// How many do is decided from the sizes, at the launch where these are not known before.
+TEST(CudaProduct, SizesSayHowManyBlocksShareTheDepth) {
+  const Size s = dim::symbol("s");
+  auto made = [](Size m, Size n, Size k, DType type, const char *arch, const std::vector<Size> &symbols = {}) {
+    return *makeProductKernel("k", {1, m, n, k, {0, k, 1}, {0, n, 1}}, type, {0, 1}, plainStore(type, 3), symbols,
+                              findArch(arch));
+  };
+  for (DType type : {f32, bf16}) {
+    EXPECT_EQ(made(64, 64, 16384, type, "sm_90").cluster, 8);
+    EXPECT_EQ(made(64, 64, 16384, type, "sm_80").cluster, 1) << "it has no clusters";
+    EXPECT_EQ(made(4096, 4096, 4096, type, "sm_90").cluster, 1) << "the card is full";
+    EXPECT_EQ(made(64, 64, 64, type, "sm_90").cluster, 1) << "too short";
+  }
+  const Kernel kernel = made(s, 64, s * 64, f32, "sm_90", {s});
+  auto at = [&](Size size, int64_t value) {
+    dim::Values values;
+    values.bind(s, value);
+    return dim::evaluate(size, values);
+  };
+  for (int64_t size : {1, 64, 100, 300, 100000}) {
+    const int64_t cluster = at(kernel.cluster, size);
+    EXPECT_TRUE(cluster == 1 || cluster == 2 || cluster == 4 || cluster == 8) << size;
+    EXPECT_EQ(at(kernel.blocks, size) % cluster, 0) << size;
+  }
+  EXPECT_EQ(at(kernel.cluster, 64), 8);
+  EXPECT_EQ(at(kernel.cluster, 1), 1);
+  EXPECT_EQ(at(kernel.cluster, 100000), 1);
+  // The others have the whole depth in one block.
+  const Kernel &portable = kernel.formFor(findArch("sm_80"));
+  EXPECT_EQ(&kernel.formFor(findArch("sm_90")), &kernel);
+  EXPECT_EQ(&kernel.formFor(findArch("sm_120")), &kernel);
+  EXPECT_NE(&portable, &kernel);
+  EXPECT_EQ(portable.cluster, 1);
+  EXPECT_NE(launchParams(kernel).find(R"("arch":"sm_90","shared":0,"maps":[],"cluster":")"), std::string::npos)
+      << launchParams(kernel);
+}
+
 TEST(CudaProduct, FewRows) {
   const Arch &arch = findArch("sm_90");
   std::map<std::string, int> functions;
@@ -214,6 +276,9 @@ TEST(CudaDevice, Assembles) {
                               {}, arch, tile));
         add(makeProductKernel("k", {2, s, 1001, 333, {s * 333, 1, s}, {0, 1, 333}}, type, {0, 1}, plainStore(type, 3),
                               {s}, arch, tile));
+        if (arch.clusterBlocks > 1)
+          add(makeProductKernel("k", {1, 128, 128, 4096, {0, 4096, 1}, {0, 128, 1}}, type, {0, 1}, plainStore(type, 3),
+                                {}, arch, tile, 8));
         for (bool last : {false, true}) {
           if (tile[0] == '3')
             continue; // needs less than the others

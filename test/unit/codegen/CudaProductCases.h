@@ -73,12 +73,12 @@ struct ProductCase {
   bool leftTransposed = false, rightTransposed = false;
   bool rightShared = false; ///< by all of the batch
   int64_t gap = 0;          ///< between rows, so that they do not follow each other
-  int symbolic = 0;         ///< m, or else n if 2, is known only at launch
+  int symbolic = 0;         ///< m, or else n if 2, or k if 3, is known only at launch
 };
 
 /// Emulates the product and compares every element. Returns the kernel's text.
 inline std::string checkProduct(const ProductCase &c, DType type, std::string_view tile, const Arch &arch,
-                                Random &random, std::string *ptx = nullptr) {
+                                Random &random, std::string *ptx = nullptr, int parts = 1) {
   const int64_t leftRow = (c.leftTransposed ? c.m : c.k) + c.gap, rightRow = (c.rightTransposed ? c.k : c.n) + c.gap;
   const int64_t leftMatrix = leftRow * (c.leftTransposed ? c.k : c.m),
                 rightMatrix = rightRow * (c.rightTransposed ? c.n : c.k);
@@ -93,12 +93,16 @@ inline std::string checkProduct(const ProductCase &c, DType type, std::string_vi
   std::vector<int64_t> scalars;
   if (c.symbolic) {
     const Size s = dim::symbol("s");
-    symbols = {s}, scalars = {c.symbolic == 2 ? c.n : c.m};
-    (c.symbolic == 2 ? p.n : p.m) = s;
+    symbols = {s}, scalars = {c.symbolic == 3 ? c.k : c.symbolic == 2 ? c.n : c.m};
+    (c.symbolic == 3 ? p.k : c.symbolic == 2 ? p.n : p.m) = s;
     if (c.symbolic == 2 && !c.rightTransposed)
       p.right[1] = s + c.gap; // its rows are as long
+    if (c.symbolic == 3 && !c.leftTransposed)
+      p.left[1] = s + c.gap;
+    if (c.symbolic == 3 && c.rightTransposed)
+      p.right[2] = s + c.gap;
   }
-  auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3), symbols, arch, tile);
+  auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3), symbols, arch, tile, parts);
   if (!kernel)
     return "";
   Operand a(type, leftMatrix * c.batch, &random), b(type, rightMatrix * (c.rightShared ? 1 : c.batch), &random),

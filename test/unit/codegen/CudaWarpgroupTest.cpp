@@ -48,6 +48,27 @@ TEST(CudaWarpgroup, EveryTileAndLayout) {
       }
 }
 
+/// Blocks of a cluster have parts of the depth, some of more steps than their ring has stages.
+TEST(CudaWarpgroup, BlocksShareTheDepth) {
+  NEEDS_OWN_ARCH(arch);
+  for (const char *tile : tilesOf(arch))
+    for (const int parts : {2, 4, 8}) {
+      Random random(41);
+      const DType type = parts == 4 ? f16 : bf16;
+      const int64_t rows = tile[1] == '6' ? 64 : 128, columns = std::stoll(tile + 1);
+      auto check = [&](const ProductCase &c) {
+        const std::string text = checkProduct(c, type, tile, arch, random, nullptr, parts);
+        ASSERT_NE(text.find(" cluster "), std::string::npos) << tile << ", " << parts << " parts: " << text;
+      };
+      check({1, rows, columns, parts * 64, parts == 2, parts == 4});
+      check({2, rows + 8, 40, parts == 2 ? 1032 : parts * 64 + 72, false, true, /*rightShared=*/true});
+      if (parts == 4)
+        check({1, rows + 24, 16, 328, false, false, false, 0, /*symbolic=*/1});
+      if (HasFatalFailure())
+        return;
+    }
+}
+
 TEST(CudaWarpgroup, SizesThatAreKnownAtTheLaunch) {
   NEEDS_OWN_ARCH(arch);
   Random random(29);
@@ -112,7 +133,8 @@ TEST(CudaWarpgroup, Assembles) {
           if (layout & 2)
             p.right = {1024000, 1, 1000};
           auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3),
-                                          layout & 1 ? std::vector<Size>{s} : std::vector<Size>(), arch, tile);
+                                          layout & 1 ? std::vector<Size>{s} : std::vector<Size>(), arch, tile,
+                                          layout > 1 ? 4 : 1);
           ASSERT_TRUE(kernel) << tile << ", layout " << layout;
           const GpuKernel gpu(*kernel, arch, /*emulate=*/false);
           EXPECT_EQ(gpu.ptx.find(".local"), std::string::npos) << "sums live in registers";
@@ -122,14 +144,13 @@ TEST(CudaWarpgroup, Assembles) {
 }
 
 /// Three products, each of the one before, as a graph whose operands are elsewhere in later submissions.
-TEST(CudaWarpgroup, AreNodesOfGraphs) {
-  NEEDS_OWN_ARCH(arch);
+void runAsGraph(const Arch &arch, int parts) {
   using namespace tressel::runtime;
   using Operand = tressel::codegen::cuda::test::Operand;
-  constexpr int64_t kRows = 72, kSize = 80, kBytes = kRows * kSize * 2, kRightBytes = kSize * kSize * 2;
+  constexpr int64_t kRows = 72, kSize = 200, kBytes = kRows * kSize * 2, kRightBytes = kSize * kSize * 2;
   const auto kernel = makeProductKernel("k", {1, kRows, kSize, kSize, {0, kSize, 1}, {0, kSize, 1}}, bf16, {0, 1},
-                                        plainStore(bf16, 3), {}, arch, tilesOf(arch).front());
-  ASSERT_TRUE(kernel);
+                                        plainStore(bf16, 3), {}, arch, tilesOf(arch).front(), parts);
+  ASSERT_TRUE(kernel && kernel->cluster == parts);
   auto codes = std::make_shared<std::vector<GpuCode>>(1);
   codes->front().arch = arch.name, codes->front().ptx = GpuKernel(*kernel, arch, /*emulate=*/false).ptx;
   const auto machine = openMachine("cuda");
@@ -193,16 +214,21 @@ TEST(CudaWarpgroup, AreNodesOfGraphs) {
   for (void *memory : {lefts[0], lefts[1], moves, steps[0], steps[1], steps[2]})
     card.release(memory);
 }
+TEST(CudaWarpgroup, AreNodesOfGraphs) {
+  NEEDS_OWN_ARCH(arch);
+  for (const int parts : {1, 2})
+    runAsGraph(arch, parts);
+}
 
 // --- Mistakes are noticed
 // ----------------------------------------------------------------------------------------------
 
 /// Whether a product with that mistake in its PTX, or in what the launcher seems to do, fails or is wrong.
-bool isNoticed(const std::function<bool(std::string &)> &change, const std::string &plant = "none") {
+bool isNoticed(const std::function<bool(std::string &)> &change, const std::string &plant = "none", int parts = 1) {
   const Arch &arch = findArch(tressel::test::ownArch());
   const int64_t m = 72, n = 80, k = 600;
   auto kernel = makeProductKernel("k", {1, m, n, k, {0, k, 1}, {0, n, 1}}, bf16, {0, 1}, plainStore(bf16, 3), {}, arch,
-                                  tilesOf(arch).front());
+                                  tilesOf(arch).front(), parts);
   GpuKernel gpu(*kernel, arch, /*emulate=*/false);
   if (!change(gpu.ptx)) {
     std::cerr << "the text that the mistake is made in is not there\n";
@@ -259,6 +285,13 @@ std::function<bool(std::string &)> withoutWait(int number) {
   };
 }
 
+/// Both halves of a barrier of the cluster.
+std::function<bool(std::string &)> withoutClusterBarrier(int number) {
+  return [=](std::string &ptx) {
+    return without("barrier.cluster.arrive", number)(ptx) && without("barrier.cluster.wait", number)(ptx);
+  };
+}
+
 TEST(CudaWarpgroupDeathTest, MistakesAreNoticed) {
   if (!tressel::standin::control())
     GTEST_SKIP() << "on the stand-in driver alone";
@@ -270,6 +303,7 @@ TEST(CudaWarpgroupDeathTest, MistakesAreNoticed) {
     std::function<bool(std::string &)> change;
     const char *plant = "none";
     bool isMistake = true;
+    int parts = 1;
   };
   std::vector<Case> cases = {
       {"none", same, "none", false},
@@ -279,6 +313,9 @@ TEST(CudaWarpgroupDeathTest, MistakesAreNoticed) {
       {"no wait for a full stage", withoutWait(1)},
       {"no fence behind the barriers' initialization", without("fence.mbarrier_init")},
       {"a stage's bytes are not expected", without("mbarrier.arrive.expect_tx")},
+      {"none, in a cluster", same, "none", false, 4},
+      {"blocks do not meet before they read each other's sums", withoutClusterBarrier(0), "none", true, 4},
+      {"blocks end while others read their sums", withoutClusterBarrier(1), "none", true, 4},
   };
   const std::vector<Case> ofWarpgroups = {
       {"no wait for the sums", without("wgmma.wait_group.sync.aligned 0")},
@@ -298,7 +335,7 @@ TEST(CudaWarpgroupDeathTest, MistakesAreNoticed) {
   const auto &more = arch.name == "sm_90a" ? ofWarpgroups : ofTensorMemory;
   cases.insert(cases.end(), more.begin(), more.end());
   for (const auto &c : cases)
-    EXPECT_EXIT(std::exit(isNoticed(c.change, c.plant) == c.isMistake ? 0 : 1), testing::ExitedWithCode(0), "")
+    EXPECT_EXIT(std::exit(isNoticed(c.change, c.plant, c.parts) == c.isMistake ? 0 : 1), testing::ExitedWithCode(0), "")
         << c.name;
 }
 

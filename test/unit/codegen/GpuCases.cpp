@@ -103,9 +103,14 @@ std::string problemOf(const GpuCase &each, const cuda::EmulatedModule &module) {
     std::memset(results.back().data.get(), 0xa5, static_cast<size_t>(type.bytes()));
     buffers.push_back(results.back().data.get()), bytes.push_back(type.bytes());
   }
-  const int32_t status =
-      module.run({each.kernel.symbol, each.kernel.threads, buffers, {}, bytes, /*watchBuffers=*/true}, 0,
-                 each.kernel.blocks.number(), each.kernel.blocks.number());
+  const int32_t status = module.run({each.kernel.symbol,
+                                     each.kernel.threads,
+                                     buffers,
+                                     {},
+                                     bytes,
+                                     /*watchBuffers=*/true,
+                                     each.kernel.cluster.number()},
+                                    0, each.kernel.blocks.number(), each.kernel.blocks.number());
   if ((status != 0) != !each.want)
     return "the status is " + std::to_string(status) + " where the reference says '" + each.want.error + "'";
   return each.want ? tressel::test::outsideBounds(each.call, each.inputs, results, each.want) : "";

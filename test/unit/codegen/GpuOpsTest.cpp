@@ -163,6 +163,7 @@ TEST(GpuOpsOfSize, AgreeWithReference) {
       {"matmul", {{70, 96}, {96, 136}}},
       {"matmul", {{3, 33, 40}, {3, 40, 64}}},
       {"matmul", {{2, 200}, {200, 300}}},
+      {"matmul", {{40, 2048}, {2048, 72}}}, // of clusters
       {"conv", {{2, 8, 10, 9}, {16, 8, 3, 3}}},
       {"conv", {{1, 16, 40}, {8, 16, 5}}},
       {"scaled_dot_product_attention", {{2, 3, 20, 32}, {2, 3, 24, 32}, {2, 3, 24, 32}}},
@@ -190,6 +191,7 @@ TEST(GpuOpsOfSize, AgreeWithReference) {
         if (each.source == GpuSource::Loops)
           continue;
         ofLibrary = true;
+        EXPECT_EQ(each.kernel.cluster != 1, sized.shapes[0].back() == 2048) << each.str();
         each.inputs = inputs, each.want = want;
         llvm::LLVMContext context;
         llvm::Module module(info.name, context);
