@@ -267,7 +267,9 @@ public:
     if (!fallback || !libraryCall(body, name_))
       return std::nullopt;
     passes::Bid bid;
-    bid.seconds = librarySeconds(body, name_, arch_) + kLaunchSeconds;
+    const auto tuning = libraryTuning(body, arch_);
+    bid.seconds =
+        (tuning ? tuning->timesKernel * tuning->kernelSeconds : librarySeconds(body, name_, arch_)) + kLaunchSeconds;
     bid.params = launchParams(fallback->kernel);
     bid.range = dim::max(1, fallback->kernel.blocks);
     bid.takesEpilogue = fallback->takesEpilogue;

@@ -78,8 +78,10 @@ void divide(const KernelBody &body, llvm::SmallVectorImpl<mlir::Operation *> &ro
 
 namespace {
 
+std::optional<Kernel> makeRoot(const Root &root, const KernelBody &body, const Arch &arch, const Cut &cut);
+
 /// Gives each way to cut the loops its kernel; nothing if they are no one nest, or several, which are not cut in other
-/// ways.
+/// ways. A product or convolution is also made of tiles.
 class LoopMaker {
 public:
   LoopMaker(const KernelBody &body, const Arch &arch) : body_(body), arch_(arch) {
@@ -88,7 +90,11 @@ public:
   }
   bool hasOneNest() const { return parts_ && parts_->size() == 1; }
   std::optional<Kernel> operator()(const Cut &cut) const {
-    if (!parts_ || !cut.tile.empty())
+    if (!cut.tile.empty()) {
+      const auto root = Root::of(body_);
+      return root ? makeRoot(*root, body_, arch_, cut) : std::nullopt;
+    }
+    if (!parts_)
       return std::nullopt;
     const auto numBuffers = static_cast<int>(body_.inputs.size() + body_.results.size());
     if (parts_->size() > 1)
@@ -105,14 +111,37 @@ private:
   std::optional<std::vector<KernelPart>> parts_;
 };
 
-/// The same for a root, by its tiles.
+/// The same for a root, by its tiles, or as loops that are cut so.
 std::optional<Kernel> makeRoot(const Root &root, const KernelBody &body, const Arch &arch, const Cut &cut) {
   if (cut.loops != LoopTuning())
-    return std::nullopt;
+    return cut.tile.empty() ? LoopMaker(body, arch)(cut) : std::nullopt;
   return root.convolution ? makeConvolutionKernel(body.symbol, *root.convolution, root.type, root.buffers,
                                                   root.epilogue, body.symbols, arch, cut.tile)
                           : makeProductKernel(body.symbol, *root.product, root.type, root.buffers, root.epilogue,
-                                              body.symbols, arch, cut.tile);
+                                              body.symbols, arch, cut.tile, std::max(1, cut.parts));
+}
+
+/// Ways to cut loops, in no order.
+std::vector<Cut> loopCuts() {
+  std::vector<Cut> cuts;
+  for (int threads : {0, 64, 128, 256, 512, 1024})
+    for (int row : {0, 1, 8, 32, 64, 128, 256, 512})
+      for (int vector : {0, 1, 2, 4, 8})
+        if (threads || row || vector)
+          cuts.push_back({.loops = {.threads = threads, .threadsPerRow = row, .vector = vector}, .tile = {}});
+  return cuts;
+}
+std::vector<Cut> tileCuts(const Root &root, const Arch &arch) {
+  std::vector<Cut> cuts;
+  auto add = [&](std::span<const TileShape> tiles) {
+    for (const TileShape &tile : tiles)
+      for (int parts = 1; parts <= (root.product ? arch.clusterBlocks : 1); parts *= 2)
+        cuts.push_back({.loops = {}, .tile = tile.name, .parts = parts > 1 ? parts : 0});
+  };
+  add(tileShapes(root.type));
+  if (root.product)
+    add(copiedTiles(arch));
+  return cuts;
 }
 
 } // namespace
@@ -190,6 +219,16 @@ std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
   return RootKernel{std::move(*kernel), /*takesEpilogue=*/true};
 }
 
+std::optional<LibraryTuning> libraryTuning(const KernelBody &body, const Arch &arch) {
+  const auto root = Root::of(body);
+  const auto byModel = root ? makeRoot(*root, body, arch, {}) : std::nullopt;
+  const auto entry = byModel ? currentTuning(arch, *byModel) : std::nullopt;
+  if (!entry || entry->librarySeconds <= 0)
+    return std::nullopt;
+  return LibraryTuning{entry->librarySeconds / entry->seconds,
+                       byModel->seconds * entry->seconds / entry->defaultSeconds};
+}
+
 KernelBody bodyOf(const passes::Candidate &candidate) {
   KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
   for (mlir::Operation *op : candidate.ops)
@@ -222,33 +261,41 @@ struct Outlined {
 std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t most) {
   Outlined outlined(kernel);
   KernelBody &body = outlined.body;
-  const bool keeps = graph::floatModeOf(kernel) == runtime::FloatMode::Keep && kernel.getProvider() != kLoopProvider;
+  const bool keeps = graph::floatModeOf(kernel) == runtime::FloatMode::Keep;
   std::vector<Variant> all;
   const std::string symbol = body.symbol;
-  auto add = [&](const Cut &cut, auto &&make) {
-    body.symbol = symbol + "_v" + std::to_string(all.size());
+  auto add = [&](std::vector<Variant> &to, const Cut &cut, auto &&make) {
+    body.symbol = symbol + "_v" + std::to_string(all.size() + (&to == &all ? 0 : to.size()));
     std::optional<Kernel> made = make(cut);
-    if (made && llvm::none_of(all, [&](const Variant &other) { return other.kernel.text == made->text; }))
-      all.push_back({cut, std::move(*made)});
+    auto isSame = [&](const Variant &other) { return other.kernel.text == made->text; };
+    if (made && llvm::none_of(all, isSame) && llvm::none_of(to, isSame))
+      to.push_back({cut, std::move(*made)});
   };
-  if (kernel.getProvider() == kLoopProvider) {
-    const LoopMaker make(body, arch);
-    add({}, make);
-    if (!make.hasOneNest())
+  const LoopMaker loops(body, arch);
+  const auto root = Root::of(body);
+  auto tiles = [&](const Cut &cut) { return makeRoot(*root, body, arch, cut); };
+  const bool isLoops = kernel.getProvider() == kLoopProvider;
+  if (isLoops) {
+    add(all, {}, loops);
+    if (!loops.hasOneNest())
       return {};
-    for (int threads : {0, 64, 128, 256, 512, 1024})
-      for (int row : {0, 1, 8, 32, 64, 128, 256, 512})
-        for (int vector : {0, 1, 2, 4, 8})
-          if (threads || row || vector)
-            add({.loops = {.threads = threads, .threadsPerRow = row, .vector = vector}, .tile = {}}, make);
-  } else if (const auto root = Root::of(body)) {
-    auto make = [&](const Cut &cut) { return makeRoot(*root, body, arch, cut); };
-    add({}, make);
-    for (const TileShape &tile : tileShapes(root->type))
-      add({.loops = {}, .tile = tile.name}, make);
-    if (root->product)
-      for (const TileShape &tile : copiedTiles(arch))
-        add({.loops = {}, .tile = tile.name}, make);
+    for (const Cut &cut : loopCuts())
+      add(all, cut, loops);
+  } else if (root) {
+    add(all, {}, tiles);
+  }
+  if (root)
+    for (const Cut &cut : tileCuts(*root, arch))
+      add(all, cut, tiles);
+  if (root && !isLoops && !all.empty() && loops.hasOneNest()) {
+    // The few that are predicted to be the fastest: there are many.
+    constexpr size_t kLoops = 4;
+    std::vector<Variant> some;
+    for (const Cut &cut : loopCuts())
+      add(some, cut, loops);
+    std::ranges::stable_sort(some, {}, [](const Variant &v) { return v.kernel.seconds; });
+    some.resize(std::min(some.size(), kLoops));
+    std::ranges::move(some, std::back_inserter(all));
   }
   if (all.size() < 2)
     return {};
@@ -256,6 +303,12 @@ std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t
                    [](const Variant &a, const Variant &b) { return a.kernel.seconds < b.kernel.seconds; });
   if (all.size() > most)
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(most), all.end());
+  for (const char *library : {kCublasProvider, kCudnnProvider})
+    if (auto call = root && !isLoops ? libraryCall(body, library) : std::nullopt) {
+      body.symbol = symbol + "_library";
+      Variant &last = all.emplace_back(Variant{{}, *tiles({})});
+      last.library = std::move(*call);
+    }
   if (keeps)
     for (Variant &variant : all)
       variant.measured = keepingSubnormals(variant.kernel);
@@ -272,11 +325,14 @@ MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
     made = std::move(root->kernel);
   if (!made)
     throw InternalError("the kernel '" + body.symbol + "' was bid for, and cannot be made");
-  if (graph::floatModeOf(kernel) == runtime::FloatMode::Keep && kernel.getProvider() != kLoopProvider)
+  if (graph::floatModeOf(kernel) == runtime::FloatMode::Keep)
     made = keepingSubnormals(*std::move(made));
   MadeKernel out{std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
   if (!out.library.empty()) // who is expected to run
-    out.kernel.seconds = librarySeconds(body, kernel.getProvider(), arch);
+    if (const auto tuning = libraryTuning(body, arch); tuning && tuning->timesKernel > 1)
+      out.library.clear();
+    else
+      out.kernel.seconds = librarySeconds(body, kernel.getProvider(), arch);
   return out;
 }
 

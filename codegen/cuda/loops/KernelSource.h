@@ -28,6 +28,12 @@ struct RootKernel {
   Kernel kernel;
   bool takesEpilogue = false;
 };
+/// How much longer NVIDIA's library was measured to take for a root than the kernel that is made otherwise, and what
+/// that is predicted to take. Nothing where it was not measured.
+struct LibraryTuning {
+  double timesKernel, kernelSeconds;
+};
+std::optional<LibraryTuning> libraryTuning(const KernelBody &body, const Arch &arch);
 /// The device library's kernel for the root, with generated code for what follows it.
 std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch);
 
@@ -42,15 +48,17 @@ struct MadeKernel {
 /// is none.
 MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch);
 
-/// A way to cut a kernel.
+/// A way to make a kernel.
 struct Variant {
   Cut cut;
   Kernel kernel;                       ///< as the cost model and tunings know it
   std::optional<Kernel> measured = {}; ///< that is to run, where it is not the same
+  std::string library = {};            ///< the call of NVIDIA's library that runs instead where that is there
   const Kernel &code() const { return measured ? *measured : kernel; }
 };
-/// What an outlined kernel could become, the cost model's choice first, then at most `most` in all, by predicted time.
-/// Each has a symbol of its own. Empty where there is no choice.
+/// What an outlined kernel could become, the cost model's choice first, then at most `most` in all, by predicted time:
+/// loops cut in several ways, and of a product or convolution the tiles; last, beyond `most`, NVIDIA's library if it
+/// takes the call. Each has a symbol of its own. Empty where there is no choice.
 std::vector<Variant> variantsOf(graph::KernelOp kernel, const Arch &arch, size_t most);
 
 } // namespace tressel::codegen::cuda

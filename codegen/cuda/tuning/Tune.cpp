@@ -1,5 +1,6 @@
 #include "codegen/cuda/tuning/Tune.h"
 
+#include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
 #include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/target/Code.h"
@@ -97,8 +98,9 @@ public:
     for (const Kernel &each : kernels) {
       runtime::KernelDesc &desc = descs_.emplace_back();
       desc.symbol = each.symbol;
-      desc.target = runtime::KernelTarget::Gpu;
-      desc.params = launchParams(each);
+      const std::string &library = variants[descs_.size() - 1].library;
+      desc.target = library.empty() ? runtime::KernelTarget::Gpu : runtime::KernelTarget::GpuLibrary;
+      desc.params = launchParams(each, library);
       desc.numInputs = static_cast<int32_t>(numInputs_);
       desc.range = dim::hint(each.blocks);
     }
@@ -223,6 +225,15 @@ private:
   std::unique_ptr<runtime::Stream> stream_;
 };
 
+/// Whether the loader finds the library that a call is for.
+bool isThere(const std::string &call) {
+  for (const runtime::GpuLibrary &library : runtime::gpuLibraries())
+    for (const auto &[name, provider] : {std::pair("cuBLASLt", kCublasProvider), std::pair("cuDNN", kCudnnProvider)})
+      if (library.name == name && call.find("\"" + std::string(provider) + "\"") != std::string::npos)
+        return !library.version.empty();
+  return false;
+}
+
 } // namespace
 
 TuneReport tune(llvm::ArrayRef<graph::KernelOp> kernels, const Arch &arch, runtime::Machine &machine, Tunings &tunings,
@@ -235,9 +246,11 @@ TuneReport tune(llvm::ArrayRef<graph::KernelOp> kernels, const Arch &arch, runti
   for (size_t number = 0; number < kernels.size(); ++number) {
     graph::KernelOp kernel = kernels[number];
     progress(static_cast<int>(number), static_cast<int>(kernels.size()));
-    const std::vector<Variant> variants = variantsOf(kernel, arch, kMostVariants);
+    std::vector<Variant> variants = variantsOf(kernel, arch, kMostVariants);
     if (variants.empty())
       continue;
+    if (!variants.back().library.empty() && !isThere(variants.back().library))
+      variants.pop_back();
     if (tunings.find(arch, variants.front().kernel)) {
       ++report.known;
       continue;
@@ -251,6 +264,11 @@ TuneReport tune(llvm::ArrayRef<graph::KernelOp> kernels, const Arch &arch, runti
     if (seconds.empty())
       continue;
     ++report.measured;
+    double library = 0;
+    if (!variants.back().library.empty()) {
+      library = seconds.back() < kNever ? seconds.back() : 0;
+      seconds.pop_back();
+    }
     size_t best = static_cast<size_t>(std::ranges::min_element(seconds) - seconds.begin());
     if (seconds[best] > kWorthwhile * seconds.front())
       best = 0;
@@ -259,6 +277,7 @@ TuneReport tune(llvm::ArrayRef<graph::KernelOp> kernels, const Arch &arch, runti
                 {.cut = variants[best].cut,
                  .seconds = seconds[best],
                  .defaultSeconds = seconds.front(),
+                 .librarySeconds = library,
                  .what = graph::describeBody(kernel.getBody(), kernel.getProvider())});
   }
   return report;

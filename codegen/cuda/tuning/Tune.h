@@ -1,5 +1,8 @@
 // Measures on a card how kernels are best cut, and writes down what it finds (Tunings.h).
 //
+// Loops, tiles, tiles whose depth several blocks share, products of a single architecture's instructions: all ways to
+// make a kernel are compared, and the best with the call of NVIDIA's library where that is present.
+//
 // Each way computes on the same operands (floats between -1 and 1, zeros for all other types); one whose results are
 // not those of the cost model's way is never taken. Sizes that are symbolic count as typical. The ways take turns, and
 // the medians of their times by the card's clock are compared: another way counts when it takes 3% less. Operands that

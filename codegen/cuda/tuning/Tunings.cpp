@@ -38,6 +38,7 @@ std::string Cut::str() const {
   add("vector", loops.vector);
   if (!tile.empty())
     text += (text.empty() ? "tile " : " tile ") + tile;
+  add("parts", parts);
   return text;
 }
 
@@ -52,6 +53,8 @@ Cut Cut::parse(std::string_view given) {
         i + 1 < words.size() && !words[i + 1].getAsInteger(10, number) && number > 0 && number <= kMaxBlockThreads;
     if (words[i] == "tile" && i + 1 < words.size())
       cut.tile = words[i + 1].str();
+    else if (words[i] == "parts" && isNumber && (number == 2 || number == 4 || number == 8))
+      cut.parts = number;
     else if (words[i] == "threads" && isNumber)
       cut.loops.threads = number;
     else if (words[i] == "row" && isNumber)
@@ -59,8 +62,10 @@ Cut Cut::parse(std::string_view given) {
     else if (words[i] == "vector" && isNumber)
       cut.loops.vector = number;
     else
-      throw InputError("'" + std::string(given) +
-                       "' is no way to cut a kernel: it is threads, row and vector with numbers, or tile with a name");
+      throw InputError(
+          "'" + std::string(given) +
+          "' is no way to cut a kernel: it is threads, row and vector with numbers, or tile with a name and "
+          "parts with 2, 4 or 8");
   }
   return cut;
 }
@@ -114,7 +119,13 @@ std::shared_ptr<Tunings> Tunings::parse(std::string_view json, const std::string
         refuse(name, place + " lacks \"cut\", \"seconds\" or \"by_model\"");
       if (!std::isfinite(*seconds) || !std::isfinite(*byModel) || *seconds <= 0 || *byModel <= 0)
         refuse(name, place + " takes no time");
-      Entry entry{.seconds = *seconds, .defaultSeconds = *byModel, .what = o->getString("what").value_or("").str()};
+      const double library = o->getNumber("library").value_or(0);
+      if (!std::isfinite(library) || library < 0)
+        refuse(name, place + " has a \"library\" that is no time");
+      Entry entry{.seconds = *seconds,
+                  .defaultSeconds = *byModel,
+                  .librarySeconds = library,
+                  .what = o->getString("what").value_or("").str()};
       try {
         entry.cut = Cut::parse(*cut);
       } catch (const InputError &problem) {
@@ -147,6 +158,8 @@ std::string Tunings::toJson() const {
               json.attribute("cut", entry.cut.str());
               json.attribute("seconds", entry.seconds);
               json.attribute("by_model", entry.defaultSeconds);
+              if (entry.librarySeconds > 0)
+                json.attribute("library", entry.librarySeconds);
             });
         });
     });

@@ -19,12 +19,13 @@
 
 namespace tressel::codegen::cuda {
 
-/// A way to cut a kernel: loops by threads and vectors, or a product by one of the tiles. Both empty: as the cost model
-/// has it.
+/// A way to cut a kernel: loops by threads and vectors, or a product or convolution by one of the tiles. Both empty: as
+/// the cost model has it.
 struct Cut {
   LoopTuning loops;
   std::string tile; ///< TileShape::name
-  /// "threads 256 row 32 vector 4", "tile 64"
+  int parts = 0;    ///< blocks that share the depth of a tile, as a cluster; 0: one has it all
+  /// "threads 256 row 32 vector 4", "tile 64", "tile 64 parts 8"
   std::string str() const;
   /// Throws InputError for another text.
   static Cut parse(std::string_view text);
@@ -37,6 +38,7 @@ public:
     Cut cut;
     double seconds = 0;        ///< that it took
     double defaultSeconds = 0; ///< that the cost model's way took
+    double librarySeconds = 0; ///< that NVIDIA's library took; 0: not measured
     std::string what;          ///< for readers
   };
   /// What was measured for the kernel that the cost model makes, of this architecture. A kernel is told by its text
@@ -63,13 +65,18 @@ private:
 std::shared_ptr<const Tunings> currentTunings();
 void setTunings(std::shared_ptr<const Tunings> tunings);
 
+/// What they have of a kernel.
+inline std::optional<Tunings::Entry> currentTuning(const Arch &arch, const Kernel &byModel) {
+  const std::shared_ptr<const Tunings> all = currentTunings();
+  return all ? all->find(arch, byModel) : std::nullopt;
+}
+
 /// The kernel that the cost model makes, `make({})`, or as it was measured to be faster.
 template <typename Make> auto tuned(const Arch &arch, Make &&make) {
   auto byModel = make(Cut());
   if (!byModel)
     return byModel;
-  const std::shared_ptr<const Tunings> all = currentTunings();
-  const std::optional<Tunings::Entry> entry = all ? all->find(arch, *byModel) : std::nullopt;
+  const std::optional<Tunings::Entry> entry = currentTuning(arch, *byModel);
   if (!entry)
     return byModel;
   auto made = entry->cut == Cut() ? byModel : make(entry->cut);
