@@ -1,7 +1,8 @@
 # What `cmake --install` puts where, and how another project finds it: find_package(Tressel) or pkg-config.
 #   Tressel::runtime   libtressel_runtime.so, enough to open and run packages from C and C++; it finds
 #                      libtressel_kernels.so beside itself for packages with built-in kernels, libtressel_devices.so for those over
-#                      several devices, libtressel_cuda.so for those on GPUs, and libtressel_states.so for files of states
+#                      several devices, libtressel_cuda.so for those on GPUs, libtressel_communicators.so for collectives between
+#                      ranks, and libtressel_states.so for files of states
 #   Tressel::tressel   libtressel.so, all of the C++ API, the compiler included
 include(CMakePackageConfigHelpers)
 
@@ -24,8 +25,9 @@ set_target_properties(tressel_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(tressel_kernels PROPERTIES EXPORT_NAME kernels)
 set_target_properties(tressel_devices PROPERTIES EXPORT_NAME devices)
 set_target_properties(tressel_cuda_machine PROPERTIES EXPORT_NAME cuda)
+set_target_properties(tressel_communicators PROPERTIES EXPORT_NAME communicators)
 set_target_properties(tressel_states PROPERTIES EXPORT_NAME states)
-foreach(library tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_states tressel_all)
+foreach(library tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_communicators tressel_states tressel_all)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   target_compile_features(${library} INTERFACE cxx_std_20)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -33,7 +35,7 @@ endforeach()
 add_library(Tressel::runtime ALIAS tressel_runtime)
 add_library(Tressel::tressel ALIAS tressel_all)
 
-install(TARGETS tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_states tressel_all EXPORT TresselTargets)
+install(TARGETS tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_communicators tressel_states tressel_all EXPORT TresselTargets)
 install(TARGETS tressel_compiler tressel) # the program finds the library beside itself
 foreach(folder ${CMAKE_SOURCE_DIR}/runtime/include ${CMAKE_SOURCE_DIR}/frontend/include ${CMAKE_BINARY_DIR}/frontend/include)
   install(DIRECTORY ${folder}/tressel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -3,6 +3,7 @@
 #include "RunLog.h"
 #include "ThreadStream.h"
 #include "runtime/types/Concat.h"
+#include "tressel/runtime/Communicator.h"
 #include "tressel/runtime/Error.h"
 
 #include <cstring>
@@ -142,7 +143,17 @@ public:
     return loadOnHost(kernels, caps_);
   }
   std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
-    return std::make_unique<ThreadStream>([](const DeviceCommand &) { return DeviceFailureRef(); }, stamps_);
+    return std::make_unique<ThreadStream>(
+        [device = caps_.device](const DeviceCommand &command) {
+          DeviceFailureRef failure;
+          if (Communicator *communicator = communicatorOf(command)) { // other ranks would wait for it
+            failure = std::make_shared<DeviceFailure>(FailureKind::Unsupported,
+                                                      "a device that does nothing takes no part", device, command.tag);
+            communicator->skip(command.turn, failure);
+          }
+          return failure;
+        },
+        stamps_);
   }
   int64_t nowPs() override { return StampList::nowPs(); }
   std::vector<Stamp> takeStamps() override { return stamps_.take(); }

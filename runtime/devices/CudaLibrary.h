@@ -16,6 +16,7 @@ struct CudaLibrary {
   std::shared_ptr<Machine> (*open)(const MachineRequest &request, MachineModel model) = nullptr;
   std::vector<GpuCard> (*cards)(std::string *why) = nullptr;
   std::vector<GpuLibrary> (*libraries)() = nullptr;
+  std::shared_ptr<Communicator> (*communicator)(std::shared_ptr<Communicator> control, Device &card) = nullptr;
 };
 /// Throws InputError where the library is missing.
 const CudaLibrary &cudaLibrary();

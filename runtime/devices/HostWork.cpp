@@ -2,6 +2,7 @@
 
 #include "runtime/types/Concat.h"
 #include "runtime/types/KernelStatus.h"
+#include "tressel/runtime/Communicator.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -129,9 +130,10 @@ void checkShape(const DeviceCommand &c) {
     wrong = !c.host && (!c.kernel || !c.desc) ? "a host call has a function" : nullptr;
     break;
   case DeviceCommandKind::Collective:
-    wrong = !c.collective || c.collective->members.empty() || c.regions.empty() || c.regions.size() > 2
-                ? "a part of a collective has a source and a destination"
-                : nullptr;
+    if (c.collective && c.collective->communicator)
+      c.collective->communicator->check(*c.collective, c.regions);
+    else if (!c.collective || c.collective->members.empty() || c.regions.empty() || c.regions.size() > 2)
+      wrong = "a part of a collective has a source and a destination";
     break;
   case DeviceCommandKind::Signal:
     wrong = !c.signal.semaphore ? "a signal has a semaphore" : nullptr;
@@ -158,6 +160,8 @@ DeviceFailureRef workOnHost(const DeviceCommand &c, std::span<void *const> addre
     fillBytes(addresses[0], c.regions[0].bytes, c.fillValue, static_cast<unsigned>(sizeOf(c.type)), pool);
     break;
   case DeviceCommandKind::Collective:
+    if (c.collective->communicator)
+      return c.collective->communicator->perform(c, addresses);
     return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
                                            "a collective of several devices is not done by one", device, c.tag);
   case DeviceCommandKind::HostCall:

@@ -32,6 +32,11 @@ struct HostKernel final : DeviceKernel {
 /// Device::load for a device that runs them. Throws InputError for a kernel without a function, unless nothing is computed.
 std::vector<DeviceKernelRef> loadOnHost(std::span<const KernelCode> kernels, const DeviceCaps &device);
 
+/// Of a rank's part; null: the command is none.
+inline Communicator *communicatorOf(const DeviceCommand &command) {
+  return command.kind == DeviceCommandKind::Collective && command.collective ? command.collective->communicator.get()
+                                                                             : nullptr;
+}
 /// Throws Error for a command that means nothing.
 void checkShape(const DeviceCommand &command);
 

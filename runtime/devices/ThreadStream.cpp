@@ -1,5 +1,6 @@
 #include "ThreadStream.h"
 #include "runtime/types/Clock.h"
+#include "tressel/runtime/Communicator.h"
 #include "tressel/runtime/Shutdown.h"
 
 #include <limits>
@@ -37,6 +38,8 @@ Event ThreadStream::submit(const DeviceCommand &command) {
   checkShape(command);
   std::lock_guard lock(mutex_);
   queue_.emplace_back(command);
+  if (Communicator *communicator = communicatorOf(command))
+    queue_.back().command.turn = communicator->takeTurn();
   more_.notify_one();
   return {&progress_, ++submitted_};
 }
@@ -48,8 +51,10 @@ Event ThreadStream::last() const {
 
 /// On return the thread looks at no semaphores any more: their owners may destroy them.
 void ThreadStream::abort(DeviceFailureRef failure) {
-  progress_.fail(std::move(failure));
+  progress_.fail(failure);
   std::unique_lock lock(mutex_);
+  if (atWork_) // it may wait for other ranks, and they for it
+    atWork_->abort(failure->message);
   rests_.wait(lock, [&] { return queue_.empty() && !isWorking_; });
 }
 
@@ -75,10 +80,12 @@ void ThreadStream::run() {
     const KeptCommand kept = std::move(queue_.front());
     queue_.pop_front();
     isWorking_ = true;
+    atWork_ = communicatorOf(kept.command);
     lock.unlock();
     execute(kept.command, number);
     lock.lock();
     isWorking_ = false;
+    atWork_ = nullptr;
     rests_.notify_all();
   }
 }
@@ -90,6 +97,8 @@ void ThreadStream::execute(const DeviceCommand &command, uint64_t number) {
   const int64_t begin = StampList::nowPs();
   if (!failure)
     failure = work_(command);
+  else if (Communicator *communicator = communicatorOf(command))
+    communicator->skip(command.turn, failure);
   // Its own progress last: who sees that may let everything else go.
   const bool signals = command.kind == DeviceCommandKind::Signal;
   if (failure) {

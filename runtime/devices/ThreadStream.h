@@ -51,6 +51,7 @@ private:
   std::deque<KeptCommand> queue_;
   uint64_t submitted_ = 0;
   bool closing_ = false, isWorking_ = false;
+  Communicator *atWork_ = nullptr; ///< of the part at work
   std::condition_variable rests_;
   std::thread thread_;
 };

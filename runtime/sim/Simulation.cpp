@@ -157,6 +157,8 @@ SimStream::~SimStream() {
 }
 Event SimStream::submit(const DeviceCommand &command) {
   checkShape(command);
+  if (communicatorOf(command))
+    throwError<Error>("simulated machines run no collectives between ranks: give the collective members");
   std::lock_guard lock(machine.mutex_);
   return machine.submit(*this, command);
 }

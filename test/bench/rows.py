@@ -186,6 +186,8 @@ ROWS = [
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("size.cuda", "bytes", "lower", "libtressel_cuda.so stripped: NVIDIA's GPUs, graphs and calls of cuBLASLt and cuDNN; opened when a program asks for them", {}, 324 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
+    Row("size.communicators", "bytes", "lower", "libtressel_communicators.so stripped: collectives between ranks; opened when a communicator is made", {}, 96 << 10,
+        rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("size.states", "bytes", "lower", "libtressel_states.so stripped: files of a package's states; opened when one is saved or loaded", {}, 256 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("lines.ir-passes-runtime", "lines", "lower", "what ./dev lines counts in runtime, ir and passes", {}, 42_900, rounds=1, samples=1, program="sizes.py",

@@ -13,9 +13,11 @@ import tempfile
 
 from protocol import serve
 
-CORE, KERNELS, DEVICES, CUDA, STATES = (f"libtressel_{name}.so" for name in ("runtime", "kernels", "devices", "cuda", "states"))
-ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS], "size.devices": [DEVICES], "size.cuda": [CUDA], "size.states": [STATES]}
-BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19, "size.devices": 272 << 10, "size.cuda": 324 << 10, "size.states": 256 << 10}
+CORE, KERNELS, DEVICES, CUDA, COMMUNICATORS, STATES = (f"libtressel_{name}.so" for name in ("runtime", "kernels", "devices", "cuda", "communicators", "states"))
+ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS], "size.devices": [DEVICES], "size.cuda": [CUDA], "size.communicators": [COMMUNICATORS],
+        "size.states": [STATES]}
+BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19, "size.devices": 272 << 10, "size.cuda": 324 << 10, "size.communicators": 96 << 10,
+          "size.states": 256 << 10}
 
 
 def stripped(build, row):

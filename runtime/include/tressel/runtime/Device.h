@@ -53,6 +53,8 @@ enum class FailureKind : uint8_t {
   Overrun,    ///< a kernel touched what it had not declared (only where this is checked)
   TimedOut,   ///< not done within the time that the waiter gave
   Unsupported,
+  RankLost, ///< a rank of a communicator left, failed, or did not come in time
+  Revoked,  ///< a rank of a communicator ended it for all
 };
 /// Why a command, and all that depends on it, did not run.
 struct DeviceFailure {
@@ -61,6 +63,8 @@ struct DeviceFailure {
   DeviceRef device;
   uint64_t tag = 0;      ///< DeviceCommand::tag of the command to blame
   uint64_t otherTag = 0; ///< Race: the other command
+  int32_t rank = -1;     ///< RankLost, Revoked: the rank to blame; -1: not known
+  std::string host;      ///< the name of its host
 };
 using DeviceFailureRef = std::shared_ptr<const DeviceFailure>;
 
@@ -129,23 +133,36 @@ public:
 using DeviceKernelRef = std::shared_ptr<const DeviceKernel>;
 
 class Stream;
-/// A collective at work, known to all of its parts: made anew each time it runs.
+class Communicator;
+/// What the ranks of a communicator do together.
+enum class RankWork : uint8_t {
+  Collective, ///< CollectiveRun::kind
+  Exchange,   ///< regions to be read are sent to peers, regions to be written are received from them
+  Barrier,    ///< no regions
+};
+/// A collective at work: either of streams of this process, known to all of its parts and made anew each time it runs,
+/// or between ranks, where it is this rank's part (Communicator.h).
 struct CollectiveRun {
   CollectiveKind kind = CollectiveKind::AllReduce;
   Reduction reduction = Reduction::Sum;
   uint32_t root = 0;
   DType type = f32;
   std::vector<Stream *> members; ///< each is given one part
+
+  std::shared_ptr<Communicator> communicator = nullptr; ///< instead of members; the part keeps it until it has ended
+  RankWork work = RankWork::Collective;
+  std::vector<uint32_t> peers = {}; ///< Exchange: a rank for each region
 };
 
 enum class DeviceCommandKind : uint8_t {
   Launch,
-  Copy, ///< regions: source, destination
-  Fill, ///< regions: destination
+  Copy,       ///< regions: source, destination
+  Fill,       ///< regions: destination
   HostCall,   ///< of a host: a function, or a kernel on its regions
-  Collective, ///< a member's part. Regions: source (it may have none), destination. It begins when all parts may, and fails with them
-  Wait,   ///< does nothing, when its waits are reached
-  Signal, ///< then signals `signal`, which no other command does
+  Collective, ///< a member's or rank's part. Regions: source (it may have none), destination. It begins when all parts
+              ///< may, and fails with them
+  Wait,       ///< does nothing, when its waits are reached
+  Signal,     ///< then signals `signal`, which no other command does
 };
 /// What the spans and pointers name must stay until the command has ended; the spans themselves until `submit` returns.
 struct DeviceCommand {
@@ -160,6 +177,7 @@ struct DeviceCommand {
   int32_t (*host)(void *user) = nullptr; ///< HostCall without a kernel: a KernelStatus. Calls no device
   void *user = nullptr;
   std::shared_ptr<const CollectiveRun> collective;
+  uint64_t turn = 0; ///< of a communicator's part: its place in the order of this rank's parts, set by the stream
   Event signal;
   uint64_t tag = 0;    ///< the caller's name for the command, in failures and stamps
   const Location *location = nullptr; ///< what it does, for profilers; stays until the command has ended
