@@ -32,7 +32,7 @@ std::string seconds(int64_t ns) { return concat(ns / 1'000'000'000, ".", ns / 10
 struct Meeting {
   CollectiveRun what;
   std::string text;
-  uint32_t first = 0; ///< who came first
+  uint32_t first = 0; ///< the rank that came first
   uint32_t left = 0;  ///< how many have taken their results
   std::vector<bool> came;
   std::vector<Bytes> sources, targets;
@@ -108,7 +108,9 @@ public:
   void skip(uint64_t, const DeviceFailureRef &failure) override {
     std::lock_guard lock(group_->mutex);
     ++ended_;
-    lose(rank(), concat("has skipped a part: ", failure->message));
+    group_->changed.notify_all();
+    if (!group_->failure) // else it follows from that
+      lose(rank(), concat("has skipped a part: ", failure->message));
   }
 
 private:

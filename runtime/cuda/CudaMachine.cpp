@@ -1,6 +1,7 @@
 #include "CudaMachine.h"
 
 #include "GpuLibraries.h"
+#include "NcclCommunicator.h"
 
 #include "../devices/CudaLibrary.h"
 
@@ -17,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kStatusesAtOnce = 4096;
 constexpr std::chrono::microseconds kLooksFor{200}, kNap{20}, kPause{3}, kLongPause{50};
+constexpr int64_t kLooksAgainNs = 50'000;
 constexpr unsigned kPortable = 1, kMapped = 2;          // CU_MEMHOSTALLOC
 constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
 constexpr unsigned kNonBlocking = 1;                    // CU_STREAM
@@ -436,7 +438,8 @@ CudaMachine::~CudaMachine() {
     issuer_.join();
   if (settler_.joinable())
     settler_.join();
-  devices_.clear(); // they use the machine
+  retired_.clear();
+  std::exchange(devices_, {}).clear(); // they use the machine
 }
 
 std::unique_lock<std::mutex> CudaMachine::beginCall(bool isAside) {
@@ -481,6 +484,11 @@ void CudaMachine::add(CudaStream &stream) {
 }
 void CudaMachine::remove(CudaStream &stream) {
   std::erase(streams_, &stream);
+  if (CudaDevice::Part &last = stream.device().lastPart(); last.stream == &stream)
+    last = {};                        // it has ended
+  for (const auto &device : devices_) // what failed early is released later than its stream goes
+    if (auto *card = dynamic_cast<CudaDevice *>(device.get()))
+      card->forget(stream.progress_);
   for (CudaStream *other : streams_)
     other->forget(stream);
 }
@@ -509,7 +517,9 @@ void CudaMachine::settle() {
       continue;
     }
     const bool any = isBusy && settleAll();
+    auto retired = std::exchange(retired_, {});
     lock.unlock(); // for threads that issue, which must not meet this one at each command
+    retired.clear();
     const auto looked = Clock::now();
     if (any)
       lastProgress = looked;
@@ -553,14 +563,16 @@ void CudaMachine::issueHeld() {
     if (any)
       continue;
     awaited.assign(1, Event{&wake_, seen + 1});
-    bool allWait = true;
+    bool allWait = true, looksAgain = false;
     for (const CudaStream *stream : streams_)
-      if (stream->isHeld())
+      if (stream->isHeld()) {
+        looksAgain |= stream->isHeldByCommunicator();
         allWait &= stream->addAwaited(awaited);
+      }
     if (!allWait)
       continue;
     lock.unlock();
-    runtime::awaitAny(awaited, INT64_MAX);
+    runtime::awaitAny(awaited, looksAgain ? kLooksAgainNs : INT64_MAX);
     lock.lock();
   }
 }
@@ -613,5 +625,6 @@ std::shared_ptr<Machine> open(const MachineRequest &request, MachineModel model)
 extern "C" {
 extern const tressel::runtime::CudaLibrary tressel_cuda_library;
 const tressel::runtime::CudaLibrary tressel_cuda_library = {tressel::runtime::open, tressel::runtime::listCards,
-                                                            tressel::runtime::cuda::listLibraries};
+                                                            tressel::runtime::cuda::listLibraries,
+                                                            tressel::runtime::cuda::makeCommunicator};
 }

@@ -62,11 +62,13 @@ public:
   bool isBusy() const { return !inFlight_.empty(); }
   /// Whether the card may still be at work on that command or one before, also if it is known to fail.
   bool mayRun(uint64_t number) const { return !inFlight_.empty() && inFlight_.front().number <= number; }
-  bool isHeld() const { return !held_.empty() && !runsHostCall_; }
+  bool isHeld() const { return (!held_.empty() || isLaunching()) && !runsHostCall_; }
   /// A copy in flight to bytes of the host that are not pinned, and overlap these; no semaphore: there is none.
   Event staging(const Region &region) const;
   /// What the first command that is held back waits for. False: nothing any more, it can be tried again.
   bool addAwaited(std::vector<Event> &events) const;
+  /// What holds it up is no event: a communicator's other parts, or NCCL.
+  bool isHeldByCommunicator() const { return isLaunching() || communicatorOf(held_.front().kept.command); }
 
 private:
   struct InFlight {
@@ -81,6 +83,10 @@ private:
     uint64_t tag = 0;
     std::shared_ptr<StagedCopy> staged; ///< of a copy to memory that is not pinned
     StagingPool::Block source;          ///< that a copy comes from
+    std::shared_ptr<const CollectiveRun> part; ///< that NCCL was given
+    uint64_t turn = 0;
+    std::chrono::steady_clock::time_point since = {}; ///< when it was first seen that nothing is before the part
+    bool isLaunching = false;                         ///< NCCL may not have put it into the stream yet
   };
   struct Held {
     explicit Held(const DeviceCommand &command, uint64_t number) : kept(command), number(number) {}
@@ -103,6 +109,19 @@ private:
   void copy(const DeviceCommand &command, InFlight &flight);
   void fill(const DeviceCommand &command);
   void dropHeld();
+  bool isLaunching() const { return !inFlight_.empty() && inFlight_.back().isLaunching; }
+  /// Behind all parts that the card was given: two on one card may not wait for each other's ranks.
+  void followPart();
+  void recordEnd(InFlight &flight);
+  /// True when NCCL has put it into the stream, or will not.
+  bool finishLaunch();
+  /// Why the first one in flight fails before the card is done with it; null: it does not.
+  DeviceFailureRef lookAhead(InFlight &flight) const;
+  /// Tells all that wait; what is in flight stays until the card is done with it.
+  void doom(const DeviceFailureRef &failure);
+  DeviceFailureRef whyDoomed() const;
+  /// Stops the communicators with parts that the card may be at. Not under the machine's lock.
+  void stopParts();
   void note(const Stamp &stamp);
   DeviceFailureRef failureOf(const InFlight &flight, Result result) const;
 
@@ -144,6 +163,13 @@ public:
   std::unique_ptr<HeldStream> hold(void *stream) override;
 
   //--- Under the machine's lock -------------------------------------------------------------------------------------
+  /// The last part of a communicator that the card was given.
+  struct Part {
+    CudaStream *stream = nullptr;
+    uint64_t number = 0;
+  };
+  Part &lastPart() { return lastPart_; }
+  void forget(const Semaphore &semaphore) { released_.forget(semaphore); }
   EventHandle takeEvent();
   void giveEvent(EventHandle event);
   int32_t *takeStatus();
@@ -189,6 +215,7 @@ private:
   std::vector<Passed> holds_;
   std::map<void *, std::unique_ptr<CudaStream>>
       followers_; ///< by stream of a caller's: one that waits for it, and for no other
+  Part lastPart_;
   Module conditionModule_ = nullptr;
   Function conditionSetter_ = nullptr;
   bool isConditionTried_ = false;
@@ -234,6 +261,8 @@ public:
   void add(CudaStream &stream);
   void remove(CudaStream &stream);
   bool settleAll();
+  /// Its last owner may be here, and its destructor needs the lock: it goes later.
+  void retire(std::shared_ptr<const CollectiveRun> part) { retired_.push_back(std::move(part)); }
   /// The issuing thread has something to do; the settling one.
   void wakeIssuer();
   /// On return the issuing thread looks at no events that streams waited for before.
@@ -258,6 +287,7 @@ private:
   std::condition_variable somethingRuns_;
   std::atomic<uint64_t> given_{0}; ///< commands to streams
   bool closing_ = false;
+  std::vector<std::shared_ptr<const CollectiveRun>> retired_;
   Semaphore wake_; ///< how often the issuing thread was woken
   uint64_t wakes_ = 0, wakesSeen_ = 0;
   std::condition_variable issuerLooked_;

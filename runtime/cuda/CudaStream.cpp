@@ -1,4 +1,5 @@
 #include "CudaGraph.h"
+#include "NcclCommunicator.h"
 #include "Nvtx.h"
 #include "runtime/types/Concat.h"
 #include "runtime/types/KernelStatus.h"
@@ -36,6 +37,7 @@ CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind
 CudaStream::~CudaStream() {
   if (wasForked())
     return;
+  stopParts(); // what waits for them was told, and the card may be at them
   const Driver &driver = machine_.driver();
   const bool hasEnded =
       driver.cuCtxSetCurrent(device_.card().context) == kSuccess && driver.cuStreamSynchronize(handle_) == kSuccess;
@@ -65,8 +67,11 @@ Event CudaStream::give(const DeviceCommand &command) {
   refuseFork();
   std::lock_guard lock(machine_.mutex());
   const uint64_t number = ++submitted_;
-  if (!held_.empty() || runsHostCall_ || !tryIssue(command, number)) {
-    held_.emplace_back(command, number);
+  DeviceCommand numbered = command;
+  if (Communicator *communicator = communicatorOf(command))
+    numbered.turn = communicator->takeTurn();
+  if (!held_.empty() || runsHostCall_ || isLaunching() || !tryIssue(numbered, number)) {
+    held_.emplace_back(numbered, number);
     machine_.wakeIssuer();
   }
   return {&progress_, number};
@@ -90,6 +95,12 @@ bool CudaStream::isReady(const DeviceCommand &command) const {
     if (!other || other->issued_ < wait.value)
       return false;
   }
+  if (const NcclCommunicator *nccl = ncclOf(command.collective.get())) {
+    if (nccl->failure())
+      return true; // and fails at once
+    const CudaStream *last = device_.lastPart().stream;
+    return nccl->isNext(command.turn) && !nccl->isLaunching() && !(last && last->isLaunching());
+  }
   // The host reads it when the copy is issued, so it has to be there.
   return command.kind != DeviceCommandKind::Copy || !machine_.staging(command.regions[0]).semaphore;
 }
@@ -105,8 +116,15 @@ bool CudaStream::tryIssue(const DeviceCommand &command, uint64_t number) {
     flight.signal = command.signal;
   if (!isDoomed_)
     issue(command, flight);
-  issued_ = number;
+  if (Communicator *communicator = communicatorOf(command); communicator && !flight.part)
+    communicator->skip(command.turn, flight.failure ? flight.failure : whyDoomed());
   isDoomed_ |= flight.failure != nullptr;
+  if (isDoomed_ && flight.signal.semaphore && progress_.failure())
+    std::exchange(flight.signal, {}).semaphore->fail(progress_.failure()); // what is in flight may stay for long
+  if (!flight.isLaunching)
+    issued_ = number;
+  if (flight.part)
+    machine_.wakeIssuer(); // for the next one of its communicator, and this one
   machine_.wakeSettler();
   return true;
 }
@@ -160,16 +178,31 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
     case DeviceCommandKind::Fill:
       fill(c);
       break;
-    case DeviceCommandKind::Collective:
-      flight.failure = std::make_shared<DeviceFailure>(FailureKind::Unsupported, "GPUs run no collectives yet", device_.caps().device, c.tag);
-      return;
+    case DeviceCommandKind::Collective: {
+      NcclCommunicator *const nccl = ncclOf(c.collective.get());
+      if (!nccl || &nccl->device() != &device_) {
+        flight.failure = std::make_shared<DeviceFailure>(
+            FailureKind::Unsupported,
+            concat(device_.caps().name, " takes parts of communicators by NCCL that were made for it, and no others"),
+            device_.caps().device, c.tag);
+        return;
+      }
+      followPart();
+      flight.part = c.collective;
+      flight.turn = c.turn;
+      flight.failure = failureOfPart(nccl->launch(c, handle_), device_.caps().device, c.tag);
+      flight.isLaunching = !flight.failure && nccl->isLaunching();
+      device_.lastPart() = {this, flight.number};
+      if (flight.isLaunching)
+        return;
+      break;
+    }
     case DeviceCommandKind::HostCall:
     case DeviceCommandKind::Wait:
     case DeviceCommandKind::Signal:
       break;
     }
-    flight.end = device_.takeEvent();
-    check(driver.cuEventRecord(flight.end, handle_), "cuEventRecord");
+    recordEnd(flight);
   } catch (const Error &problem) {
     driver.cuStreamSynchronize(handle_); // no event says when what was issued has ended
     if (flight.end)
@@ -178,6 +211,101 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
       flight.failure = std::make_shared<DeviceFailure>(FailureKind::Launch, concat(device_.caps().name, ": ", problem.message()),
                                                        device_.caps().device, c.tag);
   }
+}
+
+void CudaStream::recordEnd(InFlight &flight) {
+  flight.end = device_.takeEvent();
+  if (const Result result = machine_.driver().cuEventRecord(flight.end, handle_); result != kSuccess)
+    throw Error(concat("cuEventRecord failed: ", machine_.driver().describe(result)));
+}
+
+//--- Parts of communicators -------------------------------------------------------------------------------------------
+void CudaStream::followPart() {
+  const CudaDevice::Part last = device_.lastPart();
+  if (!last.stream || last.stream == this)
+    return;
+  const auto at = std::ranges::lower_bound(last.stream->inFlight_, last.number, {}, &InFlight::number);
+  if (at == last.stream->inFlight_.end() || at->number != last.number || !at->end)
+    return;
+  if (const Result result = machine_.driver().cuStreamWaitEvent(handle_, at->end, 0); result != kSuccess)
+    throw Error(concat("cuStreamWaitEvent failed: ", machine_.driver().describe(result)));
+}
+
+bool CudaStream::finishLaunch() {
+  InFlight &flight = inFlight_.back();
+  NcclCommunicator &nccl = *ncclOf(flight.part.get());
+  const auto now = std::chrono::steady_clock::now();
+  if (flight.since == decltype(now)())
+    flight.since = now;
+  if (const DeviceFailureRef failure = nccl.look(*flight.part, flight.since); failure && !isDoomed_)
+    doom(failureOfPart(failure, device_.caps().device, flight.tag));
+  if (nccl.isLaunching())
+    return false;
+  flight.isLaunching = false;
+  flight.since = {};
+  try {
+    device_.card().use(machine_.driver());
+    recordEnd(flight);
+  } catch (const Error &problem) {
+    machine_.driver().cuStreamSynchronize(handle_);
+    if (flight.end)
+      device_.giveEvent(std::exchange(flight.end, nullptr));
+    flight.failure = std::make_shared<DeviceFailure>(
+        FailureKind::Launch, concat(device_.caps().name, ": ", problem.message()), device_.caps().device, flight.tag);
+    isDoomed_ = true;
+  }
+  issued_ = flight.number;
+  machine_.wakeIssuer();
+  machine_.wakeSettler();
+  return true;
+}
+
+DeviceFailureRef CudaStream::lookAhead(InFlight &flight) const {
+  if (flight.part) {
+    if (flight.since == std::chrono::steady_clock::time_point())
+      flight.since = std::chrono::steady_clock::now();
+    return failureOfPart(ncclOf(flight.part.get())->look(*flight.part, flight.since), device_.caps().device,
+                         flight.tag);
+  }
+  for (const Event &wait : flight.waits) // other failures are told when the card has passed what follows them
+    if (wait.state() == Semaphore::State::Failed)
+      if (DeviceFailureRef failure = wait.semaphore->failure(); failure->rank >= 0)
+        return failure;
+  return nullptr;
+}
+
+void CudaStream::doom(const DeviceFailureRef &failure) {
+  isDoomed_ = true;
+  progress_.fail(failure);
+  for (InFlight &flight : inFlight_) { // callers may let go of what their commands name
+    flight.kernel = nullptr;
+    if (Semaphore *signal = std::exchange(flight.signal, {}).semaphore)
+      signal->fail(failure);
+  }
+  if (!held_.empty())
+    machine_.wakeIssuer();
+}
+
+DeviceFailureRef CudaStream::whyDoomed() const {
+  if (DeviceFailureRef failure = progress_.failure())
+    return failure;
+  const auto at = std::ranges::find_if(inFlight_, [](const InFlight &flight) { return flight.failure != nullptr; });
+  return at != inFlight_.end() ? at->failure
+                               : std::make_shared<const DeviceFailure>(
+                                     FailureKind::Launch, "a command before it has failed", device_.caps().device);
+}
+
+void CudaStream::stopParts() {
+  std::vector<std::shared_ptr<const CollectiveRun>> parts;
+  {
+    std::lock_guard lock(machine_.mutex());
+    settle();
+    for (const InFlight &flight : inFlight_)
+      if (flight.part)
+        parts.push_back(flight.part);
+  }
+  for (const auto &part : parts)
+    ncclOf(part.get())->stop();
 }
 
 CudaStream::LibraryLaunch CudaStream::prepare(const DeviceCommand &c, const LibraryKernel &kernel) {
@@ -309,6 +437,8 @@ void CudaStream::fill(const DeviceCommand &c) {
 }
 
 bool CudaStream::addAwaited(std::vector<Event> &events) const {
+  if (isLaunching())
+    return true;
   const Held &first = held_.front();
   const size_t before = events.size();
   const bool isHostCall = first.kept.command.kind == DeviceCommandKind::HostCall;
@@ -326,10 +456,13 @@ bool CudaStream::addAwaited(std::vector<Event> &events) const {
   if (isHostCall && first.number > 1)
     if (const Event last{const_cast<Semaphore *>(&progress_), first.number - 1}; last.state() == Semaphore::State::Pending)
       events.push_back(last);
-  return events.size() > before;
+  const NcclCommunicator *const nccl = ncclOf(first.kept.command.collective.get());
+  return events.size() > before || (nccl && !isDoomed_ && !isReady(first.kept.command));
 }
 
 bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
+  if (isLaunching())
+    return finishLaunch();
   const DeviceCommand &command = held_.front().kept.command;
   const uint64_t number = held_.front().number;
   if (!isDoomed_ && command.kind == DeviceCommandKind::HostCall) {
@@ -415,10 +548,19 @@ bool CudaStream::settle() {
   while (!inFlight_.empty()) {
     InFlight &flight = inFlight_.front();
     Result result = kSuccess;
+    if (flight.isLaunching)
+      break; // the issuing thread looks after it
     if (flight.end) {
       result = driver.cuEventQuery(flight.end);
-      if (result == kNotReady)
+      if (result == kNotReady) {
+        if (const DeviceFailureRef failure = isDoomed_ ? nullptr : lookAhead(flight)) {
+          if (reached)
+            progress_.signal(std::exchange(reached, 0));
+          doom(failure);
+          any = true;
+        }
         break;
+      }
       if (result != kSuccess && !isSticky(result) && driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
         driver.cuStreamSynchronize(handle_); // the query did not say whether it has ended, and its memory is given on
     }
@@ -432,6 +574,8 @@ bool CudaStream::settle() {
     DeviceFailureRef failure = isDoomed_ ? progress_.failure() : nullptr;
     if (!failure)
       failure = flight.failure ? flight.failure : failureOf(flight, result);
+    if (!failure && flight.part)
+      failure = failureOfPart(ncclOf(flight.part.get())->interruption(), device_.caps().device, flight.tag);
     if (failure) {
       isDoomed_ = true;
       if (flight.signal.semaphore)
@@ -456,6 +600,11 @@ bool CudaStream::settle() {
       machine_.stagingPool().give(flight.source);
     if (flight.staged)
       machine_.stagingPool().give(flight.staged->block);
+    if (flight.part) {
+      NcclCommunicator &nccl = *ncclOf(flight.part.get());
+      failure ? nccl.skip(flight.turn, failure) : nccl.ended();
+      machine_.retire(std::move(flight.part));
+    }
     inFlight_.pop_front();
     any = true;
   }
@@ -479,6 +628,8 @@ void CudaStream::dropHeld() {
   for (const Held &held : held_)
     if (const DeviceCommand &c = held.kept.command; c.kind == DeviceCommandKind::Signal)
       c.signal.semaphore->fail(aborted_);
+    else if (Communicator *communicator = communicatorOf(c))
+      communicator->skip(c.turn, aborted_);
   held_.clear();
 }
 
@@ -492,6 +643,7 @@ void CudaStream::abort(DeviceFailureRef failure) {
     dropHeld();
     machine_.quiesceIssuer(lock);
   }
+  stopParts();
   const Driver &driver = machine_.driver();
   if (driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
     driver.cuStreamSynchronize(handle_);

@@ -62,13 +62,13 @@ std::string describe(const CollectiveRun &part, std::span<const Region> regions)
   if (part.work == RankWork::Barrier)
     return "a barrier";
   if (part.work == RankWork::Exchange)
-    return concat("an exchange of ", regions.size(), " regions");
+    return concat("an exchange of ", part.peers.size(), " regions");
   const char *const kinds[] = {"an all-reduce", "an all-gather", "a reduce-scatter", "a broadcast"};
   const char *const reductions[] = {"sum", "product", "minimum", "maximum"};
   const bool reduces = part.kind == CollectiveKind::AllReduce || part.kind == CollectiveKind::ReduceScatter;
-  return concat(kinds[static_cast<size_t>(part.kind)], " of ", regions.empty() ? 0 : regions.front().bytes,
-                " bytes of ", nameOf(part.type), reduces ? ", " : "",
-                reduces ? reductions[static_cast<size_t>(part.reduction)] : "",
+  return concat(kinds[static_cast<size_t>(part.kind)], " of ",
+                regions.empty() ? "" : concat(regions.front().bytes, " bytes of "), nameOf(part.type),
+                reduces ? ", " : "", reduces ? reductions[static_cast<size_t>(part.reduction)] : "",
                 part.kind == CollectiveKind::Broadcast ? concat(", root ", part.root) : "");
 }
 

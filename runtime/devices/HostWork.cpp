@@ -112,6 +112,15 @@ std::vector<DeviceKernelRef> loadOnHost(std::span<const KernelCode> kernels, con
   return loaded;
 }
 
+DeviceFailureRef failureOfPart(const DeviceFailureRef &failure, DeviceRef device, uint64_t tag) {
+  if (!failure)
+    return nullptr;
+  auto own = std::make_shared<DeviceFailure>(*failure);
+  own->device = device;
+  own->tag = tag;
+  return own;
+}
+
 void checkShape(const DeviceCommand &c) {
   const char *wrong = nullptr;
   switch (c.kind) {
@@ -161,7 +170,7 @@ DeviceFailureRef workOnHost(const DeviceCommand &c, std::span<void *const> addre
     break;
   case DeviceCommandKind::Collective:
     if (c.collective->communicator)
-      return c.collective->communicator->perform(c, addresses);
+      return failureOfPart(c.collective->communicator->perform(c, addresses), device, c.tag);
     return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
                                            "a collective of several devices is not done by one", device, c.tag);
   case DeviceCommandKind::HostCall:

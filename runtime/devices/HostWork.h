@@ -37,6 +37,8 @@ inline Communicator *communicatorOf(const DeviceCommand &command) {
   return command.kind == DeviceCommandKind::Collective && command.collective ? command.collective->communicator.get()
                                                                              : nullptr;
 }
+/// The failure of a communicator as that of a part on a device; null stays null.
+DeviceFailureRef failureOfPart(const DeviceFailureRef &failure, DeviceRef device, uint64_t tag);
 /// Throws Error for a command that means nothing.
 void checkShape(const DeviceCommand &command);
 

@@ -22,6 +22,11 @@ public:
       return true;
     });
   }
+  /// A stream goes, which has ended: nothing waits for its events any more.
+  void forget(const Semaphore &semaphore) {
+    for (Pending &pending : pending_)
+      std::erase_if(pending.lastUses, [&](const Event &use) { return use.semaphore == &semaphore; });
+  }
   /// For a device that goes: nothing is in flight any more.
   template <typename Free> void freeAll(Free &&free) {
     for (const Pending &pending : pending_)

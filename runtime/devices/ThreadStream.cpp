@@ -53,7 +53,7 @@ Event ThreadStream::last() const {
 void ThreadStream::abort(DeviceFailureRef failure) {
   progress_.fail(failure);
   std::unique_lock lock(mutex_);
-  if (atWork_) // it may wait for other ranks, and they for it
+  if (atWork_ && !atWork_->failure()) // it may wait for other ranks, and they for it
     atWork_->abort(failure->message);
   rests_.wait(lock, [&] { return queue_.empty() && !isWorking_; });
 }

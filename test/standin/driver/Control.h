@@ -50,6 +50,14 @@ struct Control {
   void (*drain)();
   /// For stand-ins of NVIDIA's libraries: an operation of the stream (a CUstream) that calls `work` when it runs. The bytes are checked as a kernel's are. Returns a CUresult.
   int (*enqueue)(void *stream, const char *what, const LibraryBytes *bytes, size_t count, void (*work)(void *user), void *user);
+  /// The same for what waits for work of other streams, and is not ordered by that. `meets` says 0: some of it was not
+  /// given yet; 1: it runs when all that it follows has run; 2: it waits for nothing any more. Returns its number; 0:
+  /// the driver refused it.
+  uint64_t (*enqueueMeeting)(void *stream, const char *what, const LibraryBytes *bytes, size_t count,
+                             int (*meets)(void *user), void (*work)(void *user), void *user);
+  void (*follow)(uint64_t operation, uint64_t before);
+  /// The card of the calling thread's context, or of a stream that is not null; -1: there is none.
+  int (*card)(void *stream);
   /// Within `work`: where such bytes are in this process; null where the card has none.
   void *(*host)(uint64_t address, uint64_t bytes);
 };

@@ -248,6 +248,31 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function *function, void **p
   return launch("cuLaunchKernelEx", *config, function, params);
 }
 
+/// Work of a library in a stream; null: no such stream.
+OperationRef enqueueWork(World &world, void *handle, const char *what, const LibraryBytes *bytes, size_t count,
+                         std::function<Meets()> meeting, void (*work)(void *), void *user) {
+  Stream *stream = streamAt(world, handle);
+  if (!stream)
+    return nullptr;
+  const std::vector<LibraryBytes> touched(bytes, bytes + count);
+  std::vector<uint64_t> mentions;
+  for (const LibraryBytes &each : touched)
+    mentions.push_back(each.address);
+  return world.issue(
+      *stream, what,
+      [&world, touched, work, user](Operation &operation) -> Result {
+        for (const LibraryBytes &each : touched) {
+          Allocation *a = world.heap.find(each.address);
+          if (!a || a->freedBy || each.bytes > a->end() - each.address)
+            return kIllegalAddress;
+          world.touch(operation, *a, {each.address - a->begin, each.address - a->begin + each.bytes}, each.isWrite);
+        }
+        work(user);
+        return kSuccess;
+      },
+      mentions, {}, nullptr, std::move(meeting));
+}
+
 /// With null=1 when the library is loaded: what costs the host time, at almost none. Nothing is copied or run, every event has ended.
 Result nothing() { return kSuccess; }
 Result setCurrentAlone(Context *context) {
@@ -353,27 +378,36 @@ const Control tressel_standin_control = {
     },
     [](void *handle, const char *what, const LibraryBytes *bytes, size_t count, void (*work)(void *), void *user) {
       return call(what, Needs::Context, [&](World &world) -> Result {
-        Stream *stream = streamAt(world, handle);
-        if (!stream)
-          return kInvalidHandle;
-        const std::vector<LibraryBytes> touched(bytes, bytes + count);
-        std::vector<uint64_t> mentions;
-        for (const LibraryBytes &each : touched)
-          mentions.push_back(each.address);
-        world.issue(*stream, what,
-                    [&world, touched, work, user](Operation &operation) -> Result {
-                      for (const LibraryBytes &each : touched) {
-                        Allocation *a = world.heap.find(each.address);
-                        if (!a || a->freedBy || each.bytes > a->end() - each.address)
-                          return kIllegalAddress;
-                        world.touch(operation, *a, {each.address - a->begin, each.address - a->begin + each.bytes}, each.isWrite);
-                      }
-                      work(user);
-                      return kSuccess;
-                    },
-                    mentions);
+        return enqueueWork(world, handle, what, bytes, count, nullptr, work, user) ? kSuccess : kInvalidHandle;
+      });
+    },
+    [](void *handle, const char *what, const LibraryBytes *bytes, size_t count, int (*meets)(void *),
+       void (*work)(void *), void *user) {
+      uint64_t number = 0;
+      call(what, Needs::Init, [&](World &world) -> Result {
+        std::function<Meets()> meeting;
+        if (meets)
+          meeting = [meets, user] { return static_cast<Meets>(meets(user)); };
+        if (const OperationRef operation =
+                enqueueWork(world, handle, what, bytes, count, std::move(meeting), work, user))
+          number = operation->number;
         return kSuccess;
       });
+      return number;
+    },
+    [](uint64_t operation, uint64_t before) {
+      World &world = World::get();
+      std::lock_guard lock(world.mutex);
+      const OperationRef later = world.pendingAt(operation), first = world.pendingAt(before);
+      if (later && first)
+        later->meets.push_back(first);
+    },
+    [](void *handle) {
+      World &world = World::get();
+      std::lock_guard lock(world.mutex);
+      const Stream *stream = handle ? at(world.streams, handle) : nullptr;
+      const Context *context = handle ? (stream ? stream->context : nullptr) : current();
+      return context ? context->card : -1;
     },
     [](uint64_t address, uint64_t bytes) -> void * {
       const Allocation *a = World::get().heap.find(address);

@@ -145,14 +145,15 @@ void World::add(const OperationRef &operation) {
 
 OperationRef World::issue(Stream &stream, std::string what, std::function<Result(Operation &)> work,
                           std::vector<uint64_t> mentions, const std::vector<OperationRef> &more,
-                          std::function<bool()> gate) {
+                          std::function<bool()> gate, std::function<Meets()> meeting) {
   auto operation = std::make_shared<Operation>();
   operation->context = stream.context;
   operation->self.timeline = stream.timeline;
   operation->self.what = std::make_shared<std::string>(std::move(what));
   operation->work = std::move(work);
-  operation->isGated = gate != nullptr;
+  operation->isGated = gate || meeting;
   operation->gate = std::move(gate);
+  operation->meeting = std::move(meeting);
   operation->mentions = std::move(mentions);
   operation->clock.join(stream.clock);
   orderBehind(*operation, stream.last);
@@ -198,15 +199,28 @@ void World::launchGraph(GraphExec &exec, Stream &stream) {
 
 //--- Running ----------------------------------------------------------------------------------------------------------
 bool World::canRun(const Operation &operation) const {
-  return std::ranges::all_of(operation.after, [](const OperationRef &before) { return before->hasRun; }) &&
+  auto hasRun = [](const OperationRef &before) { return before->hasRun; };
+  const Meets meets = operation.meeting ? operation.meeting() : Meets::Free;
+  return std::ranges::all_of(operation.after, hasRun) &&
+         (meets == Meets::Free || (meets == Meets::Behind && std::ranges::all_of(operation.meets, hasRun))) &&
          (!operation.gate || operation.gate());
 }
 
 bool World::isHeld(const Operation &operation) {
-  if (operation.hasRun || !operation.isGated)
-    return false;
-  return (operation.gate && !operation.gate()) ||
-         std::ranges::any_of(operation.after, [](const OperationRef &before) { return isHeld(*before); });
+  std::vector<const Operation *> needed{&operation};
+  std::unordered_set<const Operation *> seen{&operation}; // streams that wait for each other go round in a circle
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const Operation &each = *needed[i];
+    if (each.hasRun || !each.isGated)
+      continue;
+    if ((each.gate && !each.gate()) || (each.meeting && each.meeting() == Meets::NotYet))
+      return true;
+    for (const auto *list : {&each.after, &each.meets})
+      for (const OperationRef &before : *list)
+        if (seen.insert(before.get()).second)
+          needed.push_back(before.get());
+  }
+  return false;
 }
 
 void World::yield() {
@@ -237,7 +251,9 @@ void World::run(const OperationRef &operation) {
   operation->hasRun = true;
   operation->work = nullptr;
   operation->gate = nullptr;
+  operation->meeting = nullptr;
   operation->after.clear();
+  operation->meets.clear();
   operation->endNs = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -249,9 +265,10 @@ void World::finish(const OperationRef &target) {
     std::vector<OperationRef> needed{target};
     std::unordered_set<const Operation *> seen{target.get()};
     for (size_t i = 0; i < needed.size(); ++i)
-      for (const OperationRef &before : needed[i]->after)
-        if (!before->hasRun && seen.insert(before.get()).second)
-          needed.push_back(before);
+      for (const auto *list : {&needed[i]->after, &needed[i]->meets})
+        for (const OperationRef &before : std::vector(*list)) // `needed` may move, what it points to does not
+          if (!before->hasRun && seen.insert(before.get()).second)
+            needed.push_back(before);
     if (order == Order::Random || order == Order::Reversed) {
       std::vector<OperationRef> able;
       for (const OperationRef &candidate : pending_)
@@ -267,12 +284,14 @@ void World::finish(const OperationRef &target) {
       continue;
     }
     std::ranges::sort(needed, {}, &Operation::number);
-    for (const OperationRef &candidate : needed) { // in the order of issue, which waits allow
-      while (!candidate->hasRun && !canRun(*candidate))
-        yield();
-      if (!candidate->hasRun) // by another thread, meanwhile
+    bool any = false;
+    for (const OperationRef &candidate : needed) // in the order of issue, which waits allow
+      if (!candidate->hasRun && canRun(*candidate)) {
         run(candidate);
-    }
+        any = true;
+      }
+    if (!any && !target->hasRun)
+      yield(); // then there may be more that it needs
     std::erase_if(pending_, [](const OperationRef &candidate) { return candidate->hasRun; });
   }
   see(target);
@@ -322,6 +341,11 @@ bool World::looksEnded(const OperationRef &operation) {
   }
   see(operation);
   return true;
+}
+
+OperationRef World::pendingAt(uint64_t number) const {
+  const auto at = std::ranges::find(pending_, number, &Operation::number);
+  return at == pending_.end() ? nullptr : *at;
 }
 
 void World::drain() {

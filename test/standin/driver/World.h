@@ -78,12 +78,19 @@ struct Event {
   OperationRef recorded; ///< null: never
 };
 
+enum class Meets : uint8_t {
+  NotYet, ///< some are not there, which the host has a say in
+  Behind, ///< it runs when they have
+  Free,   ///< it waits for none of them any more
+};
 struct Operation {
   uint64_t number = 0;
   Context *context = nullptr;
   Access self;
   Clock clock;
   std::vector<OperationRef> after; ///< what it waits for; empty once it has run
+  std::function<Meets()> meeting;  ///< with operations of other streams; null: with none
+  std::vector<OperationRef> meets; ///< those that have to run before, and do not order it
   std::function<Result(Operation &)> work; ///< null: nothing to do
   std::function<bool()> gate;              ///< until it is true, this does not run: the host has a say in it
   bool isGated = false; ///< it or one before has a gate, so that more is known of what it is behind when it runs
@@ -204,7 +211,7 @@ public:
   /// Behind the stream's last one, and the legacy stream's by its rules. `more` are further ones that it waits for.
   OperationRef issue(Stream &stream, std::string what, std::function<Result(Operation &)> work,
                      std::vector<uint64_t> mentions = {}, const std::vector<OperationRef> &more = {},
-                     std::function<bool()> gate = nullptr);
+                     std::function<bool()> gate = nullptr, std::function<Meets()> meeting = nullptr);
   void launchGraph(GraphExec &exec, Stream &stream);
   /// Runs it and what it waits for; the host has then seen its end.
   void finish(const OperationRef &operation);
@@ -215,6 +222,8 @@ public:
   /// Whether a query of it says that it has ended.
   bool looksEnded(const OperationRef &operation);
   void drain();
+  /// That is pending; null: it has run.
+  OperationRef pendingAt(uint64_t number) const;
   const std::vector<OperationRef> &pending() const { return pending_; }
   static std::vector<uint64_t> mentionsOf(const Node &node);
   static std::string nameOf(const Node &node);

@@ -1,4 +1,4 @@
-// What every communicator keeps, whichever library stands behind it: one suite over all. Each rank is a thread. An
+// What every communicator keeps, whatever implements it: one suite over all. Each rank is a thread. An
 // implementation that this computer has no devices for is skipped, and says so; a new one is a line in the table at the
 // end.
 #include "tressel/runtime/Communicator.h"
@@ -534,6 +534,7 @@ TEST_P(CommunicatorConformance, ARankThatAbortsIsNamed) {
   RANKS(3, kLong, [&](Rank &r) {
     Rank::Memory m = r.filled(spell({1}, f32));
     r.expectReached(r.sum(m));
+    r.comm->agree(1); // all have seen it end
     if (r.rank() == 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       r.comm->abort("its data is gone");
@@ -569,6 +570,7 @@ TEST_P(CommunicatorConformance, AStreamThatIsAbortedTakesItsRankAlong) {
     if (r.rank() == 0) {
       const Event part = r.sum(m); // rank 1 never comes to its second
       r.expectReached(part);
+      r.comm->agree(1);
       const Event second = r.sum(m);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       const auto begin = Clock::now();
@@ -577,6 +579,7 @@ TEST_P(CommunicatorConformance, AStreamThatIsAbortedTakesItsRankAlong) {
       EXPECT_EQ(r.failureOf(second)->message, "the caller has given up");
     } else {
       r.expectReached(r.sum(m));
+      r.comm->agree(1);
       while (!r.comm->failure())
         std::this_thread::yield();
       r.expectBlames(r.sum(n), 0);
@@ -632,6 +635,7 @@ TEST_P(CommunicatorConformance, SurvivorsShrinkAndGoOn) {
   RANKS(3, 10 * kSecond, [&](Rank &r) {
     Rank::Memory m = r.filled(spell({1, 2}, f32));
     r.expectReached(r.sum(m));
+    r.comm->agree(1);
     if (r.rank() == 1) {
       r.comm->abort("it leaves");
       EXPECT_THROW(r.comm->shrink(), RuntimeError);
@@ -654,6 +658,24 @@ TEST_P(CommunicatorConformance, SurvivorsShrinkAndGoOn) {
     EXPECT_EQ(next.contents(n), spell({8, 40}, f32));
     smaller->close();
     m.uses.push_back(r.stream->last());
+  });
+}
+
+// What fails with the lost rank does not take the others along.
+TEST_P(CommunicatorConformance, PartsThatFailLoseNoOtherRank) {
+  RANKS(3, 10 * kSecond, [&](Rank &r) {
+    Rank::Memory m = r.filled(spell({1, 2}, f32));
+    if (r.rank() == 0)
+      return r.comm->abort("it leaves");
+    std::vector<Event> parts;
+    for (int i = 0; i < 6; ++i)
+      parts.push_back(r.sum(m, i % 2 ? r.second.get() : nullptr));
+    for (Event part : parts)
+      r.expectBlames(part, 0);
+    const auto smaller = r.comm->shrink();
+    EXPECT_EQ(smaller->size(), 2u);
+    smaller->close();
+    m.uses = {r.stream->last(), r.second->last()};
   });
 }
 

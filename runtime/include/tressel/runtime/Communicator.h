@@ -23,9 +23,9 @@
 // The target has its contents, and the source may be changed, when the event is reached.
 //
 // Order. All ranks give the same works to a communicator in the same order. A rank's parts begin in the order in which
-// they were submitted, on whichever of its streams: a part that may not begin yet holds back those behind it. Who
-// submits from several threads orders them himself. Communicators that share devices need one order over all of them,
-// on all ranks: a device may be occupied by a part until the other ranks' parts have begun.
+// they were submitted, on whichever of its streams: a part that may not begin yet holds back those behind it. A
+// caller that submits from several threads orders its submissions. Communicators that share devices need one order over
+// all of them, on all ranks: a device may be occupied by a part until the other ranks' parts have begun.
 //
 // Bounds. No wait is longer than the time that was given when the communicator was made: a part whose predecessors have
 // ended and that has waited as long for other ranks fails, and so does every call here. The time is the same on all
@@ -36,6 +36,9 @@
 // expelled or aborts, that does not come in time, that gives another work than the others, or whose part is skipped
 // because its stream has failed or is aborted. What is in the targets is undefined then. After a failure, `agree` and
 // `shrink` work as before: the survivors go on with a new communicator.
+// A failed part, and what waits for it, may be on a card until the communicator is shrunk or closed, or their streams
+// are aborted or destroyed: memory of the card that was released with their events is kept as long, and the caller's
+// own has to stay as long.
 //
 // Ownership. Parts keep their communicator until they have ended; it keeps nothing of them. `close` ends it in order;
 // a communicator that is dropped without it is ended for the other ranks when its last part has ended. Devices outlive
@@ -90,7 +93,7 @@ public:
 
   //--- For streams ----------------------------------------------------------------------------------------------------
   /// Throws Error for a part that means nothing.
-  void check(const CollectiveRun &part, std::span<const Region> regions) const;
+  virtual void check(const CollectiveRun &part, std::span<const Region> regions) const;
   /// The place of a part that is submitted, from 1 on.
   uint64_t takeTurn() { return turns_.fetch_add(1) + 1; }
   uint64_t turns() const { return turns_.load(); }
