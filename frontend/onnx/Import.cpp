@@ -192,7 +192,7 @@ Imported import(const ModelFile &model, mlir::MLIRContext &context, const Import
 
 Imported importOpen(const ModelFile &model, mlir::MLIRContext &context, ImportOptions options) {
   options.keepDynamic = true;
-  std::vector<std::string> open; // that nobody gave
+  std::vector<std::string> open; // dimensions without a given size
   for (const BoundDim &b : bindDims(model, options))
     if (!options.dims.contains(b.name))
       open.push_back(b.name);

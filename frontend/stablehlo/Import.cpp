@@ -162,7 +162,7 @@ private:
   std::vector<mlir::Value> importBlock(mlir::Block &block, std::vector<mlir::Value> args) {
     for (auto [from, to] : llvm::zip_equal(block.getArguments(), args))
       state_.values[from] = to;
-    for (mlir::Operation &op : llvm::drop_end(block)) // what ends it is an op that nobody has registered
+    for (mlir::Operation &op : llvm::drop_end(block)) // the terminator is an op of no registered dialect
       importOp(&op);
     std::vector<mlir::Value> results;
     for (mlir::Value v : block.back().getOperands())

@@ -15,7 +15,7 @@ namespace tressel::stablehlo {
 enum class Form { None, Generic, Pretty };
 /// Looks for the dialect's ops, `"stablehlo.add"(` or `stablehlo.add`, outside of comments.
 Form detectForm(std::string_view text);
-/// What to tell somebody who brings the pretty form.
+/// The error message for a file in the pretty form.
 std::string prettyFormMessage(const std::string &path);
 
 /// An op, or a use of it, that Tressel cannot import.

@@ -137,7 +137,7 @@ StateGroup &StateGroup::lock() {
 void StateGroup::join(std::span<const std::shared_ptr<VariableImpl>> variables) {
   if (variables.empty())
     return;
-  // Nobody else holds a group while it waits for another one, so the order in which they are locked does not matter.
+  // Two joins in any order of locks cannot deadlock: `joining` lets one run at a time.
   std::lock_guard one(joining());
   StateGroup *into = &of(*variables.front()).lock();
   for (const auto &variable : variables.subspan(1)) {

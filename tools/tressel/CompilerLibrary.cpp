@@ -470,8 +470,8 @@ private:
            (report.where.empty() ? "" : ", from " + report.where);
   }
 
-  /// The module of a model. What was assumed of its sizes is noted in `program`.
-  /// Sizes that nobody gave may be what the model cannot do with: that is said.
+  /// The module of a model. `program` notes the sizes that were assumed. An error says so where an assumed size may be
+  /// its cause.
   static onnx::Imported importFixed(const onnx::ModelFile &model, mlir::MLIRContext &context, const onnx::ImportOptions &options) {
     try {
       return onnx::import(model, context, options);

@@ -169,7 +169,7 @@ void bindRest(const runtime::Schedule &schedule, dim::Values &dims) {
 }
 
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
-  // Of sizes that nobody has given the least that is possible.
+  // Sizes that are not given count as their lower bounds.
   auto least = [&](Size size) {
     const int64_t bytes = dims.all().empty() ? dim::bounds(size).lo : dim::evaluate(size, dims);
     return static_cast<double>(std::max<int64_t>(0, bytes));

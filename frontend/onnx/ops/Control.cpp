@@ -53,7 +53,7 @@ public:
              " for " + std::to_string(initial_.size()) + " that are carried");
     if (n.numOutputs() > results - 1)
       n.fail("has more outputs than its body");
-    stacks_ = false; // somebody wants what is stacked
+    stacks_ = false; // whether any stacked output is wanted
     for (int i = static_cast<int>(initial_.size()); i < n.numOutputs(); ++i)
       stacks_ |= n.wants(i);
     if (n.has(0)) {
