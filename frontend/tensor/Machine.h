@@ -45,7 +45,6 @@ inline runtime::DeviceRef deviceOfHome(uint32_t home) {
 const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *what);
 /// The elements in memory of the host, where they must be ready (Engine::wait). Every read of a tensor's elements by
 /// the host goes through this.
-/// by this.
 inline const void *elementsOf(const TensorImpl &t, SourceLoc where, const char *what) {
   return t.home ? copiedElements(t, where, what) : t.storage->data();
 }
