@@ -207,7 +207,7 @@ bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *con
   return true;
 }
 
-/// A flat call in the queue, with its numbers.
+/// A queued flat call, with the values of its numbers.
 struct FlatTask {
   std::shared_ptr<Kernel> kernel;
   uint64_t numbers[kMostFlat];

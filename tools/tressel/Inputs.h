@@ -14,7 +14,7 @@ namespace tressel::tool {
 
 using Named = std::map<std::string, HostTensor>;
 
-/// A file of --input or --expect, with the name it is given or brings along.
+/// A file of --input or --expect, with the name from the option or from the file.
 struct Given {
   std::string name; ///< empty: by position
   HostTensor tensor;
@@ -25,7 +25,7 @@ struct Given {
 /// InputError.
 std::vector<Given> readGiven(const std::string &option, const char *what);
 
-/// Names for those given by position: the ports in order.
+/// Gives each file without a name the name of the next port, in order.
 template <typename Ports> Named assign(std::vector<Given> given, const Ports &ports, const char *what) {
   Named named;
   size_t next = 0;

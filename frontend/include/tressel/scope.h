@@ -83,7 +83,7 @@ private:
   bool library_;
   const ScopeOwner *owner_;
   const LocationScope *parent_;
-  uint32_t mode_; ///< of before
+  uint32_t mode_; ///< the mode outside of the scope
 };
 
 /// The user's line for an op at `where`: `where` itself, or, inside of the library, the line that called it.
