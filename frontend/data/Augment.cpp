@@ -1,4 +1,5 @@
-// Pixels moved and changed. One thread each, on planes of floats: what runs side by side are the samples.
+// Augmentation of images on planes of floats. Each function uses one thread: the loader's workers run samples in
+// parallel.
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
 
@@ -18,7 +19,7 @@ using tressel::detail::allocateTensor;
 using tressel::detail::fail;
 using tressel::detail::toLoc;
 
-/// A call: for its errors.
+/// The name and line of a call, for its errors.
 struct Call {
   const char *op;
   const std::source_location &where;
@@ -31,7 +32,7 @@ struct Call {
   }
 };
 
-/// An image that was given, on the host.
+/// An argument, checked, on the host.
 struct Image {
   Image(const Tensor &image, const Call &call) : tensor(image) {
     if (tressel::detail::tracing())
@@ -99,13 +100,13 @@ Tensor part(const Image &image, int64_t top, int64_t left, int64_t height, int64
 }
 
 //--- Resizing ---------------------------------------------------------------------------------------------------------
-/// Along one axis: for each new pixel, from which one on it is a weighted mean of so many.
+/// Resampling weights along one axis: each new pixel is a weighted mean of neighbouring old ones.
 struct Taps {
   std::vector<int64_t> first, count;
   std::vector<float> weights; ///< `most` of each
   int64_t most = 0;
 };
-/// A triangle as wide as two old pixels, or two new ones where these are larger: nothing is passed over.
+/// A triangle filter, two old pixels wide, or two new ones where these are larger, so that every old pixel counts.
 Taps tapsOf(int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), support = std::max(scale, 1.0);
   Taps taps;
@@ -129,13 +130,13 @@ Taps tapsOf(int64_t from, int64_t to) {
   return taps;
 }
 
-/// Adds so much of a row.
+/// Adds a row times a weight.
 template <typename T> void addRow(float *to, const T *from, int64_t count, float weight) {
   for (int64_t i = 0; i < count; ++i)
     to[i] += weight * static_cast<float>(from[i]);
 }
 
-/// The part of an image, resized. Rows first: these are sums of whole rows.
+/// A part of the image, resized. Vertically first, where whole rows are added up.
 Tensor resized(const Image &image, int64_t top, int64_t left, int64_t height, int64_t width, int64_t newHeight,
                int64_t newWidth, const Call &call) {
   Tensor out = call.make(f32, image.channels, newHeight, newWidth);
@@ -199,7 +200,7 @@ struct Planes {
   }
   void saturation(double factor) {
     if (channels != 3)
-      return; // it is its grey
+      return; // grey pixels have no hue
     const auto f = static_cast<float>(factor);
     for (int64_t i = 0; i < count; ++i) {
       const float grey = (1 - f) * greyOf(data, count, i);
@@ -229,7 +230,7 @@ private:
       hue = 4 + (r - g) / spread;
     hue += 6 * turn;
     hue -= 6 * std::floor(hue / 6);
-    // How far a channel lies below the value depends on how far the hue is from that channel's own.
+    // A channel lies below the value by how far the hue is from the channel's own.
     auto channel = [&](float own) {
       const float k = own + hue - 6 * std::floor((own + hue) / 6);
       return most - spread * std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);

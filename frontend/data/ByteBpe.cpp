@@ -65,8 +65,9 @@ const ByteNames &byteNames() {
   return names;
 }
 
-/// What merges stay within, GPT-2's: 's 't 're 've 'm 'll 'd, or letters, numbers or others, each with the blank in front; or blanks, of which the last belongs to
-/// what follows.
+/// The length of the next word; merges do not cross words. GPT-2's words: 's 't 're 've 'm 'll 'd; or letters, or
+/// numbers, or other characters, each with one blank in front; or blanks, the last of which belongs to the word that
+/// follows.
 size_t lengthOfWord(std::string_view text) {
   for (std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
     if (text.starts_with(ending))
@@ -161,7 +162,8 @@ ByteBPE ByteBPE::train(std::string_view text, int64_t size, std::source_location
     }
     words.push_back(std::move(made));
   }
-  // The most frequent pair, and of equal ones that of the earlier tokens. Entries whose count is no longer right are put back.
+  // The most frequent pair comes first, ties by the earlier tokens. An entry whose count is stale is pushed again with
+  // the current count.
   struct Entry {
     int64_t count;
     Pair pair;
@@ -232,7 +234,7 @@ ByteBPE ByteBPE::load(const std::string &vocabulary, const std::string &merges, 
       if (id >= size || seen[id])
         throw InputError(vocabulary + ": the token '" + name + "' has no number of its own below " + std::to_string(size));
       seen[id] = true;
-      // Others, as "<|endoftext|>", stand for themselves: no text has them.
+      // Others, such as "<|endoftext|>", are special tokens, which encoding never gives.
       impl->tokens[id] = byteNames().bytesOf(name).value_or(name);
       ids.emplace(name, static_cast<int64_t>(id));
     }

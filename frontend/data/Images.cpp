@@ -37,7 +37,7 @@ Tensor planesOf(const io::Pixels &pixels, SourceLoc line) {
   return image;
 }
 
-/// What a folder holds, sorted: the order that a file system gives is none.
+/// The folder's entries, sorted, as file systems list them in any order.
 template <typename Iterator> std::vector<fs::path> sorted(const std::string &dir) {
   std::vector<fs::path> paths;
   std::error_code error;

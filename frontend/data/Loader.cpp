@@ -1,5 +1,6 @@
-// Batches made ahead. Workers take the numbers of batches in turn and put what they made into a ring, from which the loader's thread takes them in order: so
-// the order does not depend on them, and no more than `prefetch` batches are in memory beside the one that is used.
+// Batches made ahead. Workers claim batch numbers in turn and put finished batches into a ring, from which the loader's
+// thread takes them in order. So the order does not depend on the workers, and at most `prefetch` batches are in memory
+// beside the one in use.
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/tensor/Random.h"
@@ -22,10 +23,10 @@ using tressel::detail::fail;
 using tressel::detail::toLoc;
 
 //--- Random numbers ---------------------------------------------------------------------------------------------------
-/// Orders have numbers apart from those of all samples.
+/// The counter of shuffled orders, distinct from those of all samples.
 constexpr uint64_t kOrder = ~uint64_t(0);
 
-/// The same in every version: a checkpoint's position means these numbers.
+/// Must stay the same in every version, as the position in a checkpoint relies on these numbers.
 static uint64_t keyFor(uint64_t key, uint64_t number) {
   const auto words = tressel::detail::philox(key, number);
   return uint64_t(words[0]) << 32 | words[1];
@@ -51,7 +52,8 @@ int64_t Rng::below(int64_t n) {
   if (n < 1 || n > int64_t(1) << 32)
     throw Error(Error::Details{.message = "a random number below " + std::to_string(n) + " was asked for", .hint = "ask for one below 1 to 2^32"});
   const auto range = static_cast<uint64_t>(n);
-  const uint64_t few = (uint64_t(1) << 32) % range; // results of a product whose lower part is less are too many
+  const uint64_t few = (uint64_t(1) << 32) % range; // rejects products with a lower part below this, so that all
+                                                    // results are equally likely
   for (;;)
     if (const uint64_t product = next() * range; (product & 0xFFFFFFFF) >= few)
       return static_cast<int64_t>(product >> 32);
@@ -222,7 +224,7 @@ struct EpochQueue::Impl {
 
   Impl(std::shared_ptr<LoaderCore> given, int64_t epoch, int64_t from)
       : core(std::move(given)), epoch(epoch), taken(from), numBatches(core->numBatches()), order(core->order(epoch)), claimed(from) {}
-  /// Where it throws, the destructor ends those that were started.
+  /// If starting a thread throws, the destructor ends those that were started.
   void start() {
     const int64_t count = std::min<int64_t>({core->options().workers, core->options().prefetch, numBatches - taken});
     if (count <= 0)

@@ -1,4 +1,4 @@
-// What tokenizers ask of characters, by utf8proc.
+// Properties of characters that tokenizers need, by utf8proc.
 #pragma once
 
 #include <cstdint>

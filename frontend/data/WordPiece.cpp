@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kLongestWord = 100; // characters
 
-/// Without control characters, with blanks for every kind of blank and around Chinese characters; small and without accents if so wanted.
+/// Without control characters; all kinds of blanks become ' ', with one on each side of a Chinese character; lower case
+/// without accents if wanted.
 std::string normalized(std::string_view text, bool lowers) {
   std::string clean;
   while (!text.empty()) {
@@ -65,7 +66,7 @@ struct WordPiece::Impl {
     return id;
   }
 
-  /// The longest pieces, from the front.
+  /// Cuts a word into the longest pieces, from the front.
   void cut(std::string_view word, std::vector<int64_t> &out) const {
     std::vector<size_t> ends; // of its characters
     for (size_t at = 0; at < word.size(); ends.push_back(at))
@@ -189,7 +190,7 @@ TokenBatch batch(std::span<const std::vector<int64_t>> texts, TokenBatchOptions 
   for (const std::vector<int64_t> &text : texts) {
     const int64_t mine = lengthOf(text);
     for (int64_t i = 0; i < length; ++i) {
-      // A text that is cut keeps the token that ends it.
+      // A text that is cut off keeps its last token.
       *tokens++ = i >= mine ? options.pad : i + 1 == mine ? text.back() : text[static_cast<size_t>(i)];
       *valid++ = i < mine;
     }

@@ -12,8 +12,8 @@ namespace {
 
 using op::Ints;
 
-/// Rows up to so many elements are kept on the stack between the passes over them, and code for longer ones than the
-/// first step counts on whole unrolled steps.
+/// Rows of up to kShortRow elements are kept on the stack between passes. Code for rows longer than kTinyRow relies on
+/// whole unrolled steps.
 constexpr int64_t kTinyRow = 255, kShortRow = 4096;
 
 /// Symbols s0, s1, ... with their values.
@@ -26,7 +26,7 @@ public:
     to_.sizes.push_back(value);
     return s;
   }
-  /// Equal values are one symbol, and few values are none.
+  /// Equal sizes share a symbol; sizes below 2 stay numbers.
   Size shared(int64_t value, bool isRow = false) {
     if (value < 2 || value > dim::kMaxSize)
       return value;
@@ -35,13 +35,13 @@ public:
         return to_.call.symbols[i];
     return isRow ? addStep(value) : add(value, 2);
   }
-  /// Of at least 2, with the bounds of its step.
+  /// A symbol for a size of at least 2, with the bounds of the range that it is in.
   Size addStep(int64_t value) {
     return value <= kTinyRow    ? add(value, 2, kTinyRow)
            : value <= kShortRow ? add(value, kTinyRow + 1, kShortRow)
                                 : add(value, kShortRow + 1);
   }
-  /// The same of large values that are whole vectors: results of such rows may be written past the caches.
+  /// The same for large sizes that are whole vectors: results of such rows may be written by non-temporal stores.
   Size sharedVectors(int64_t value) {
     if (value < 256 || value % 16 || value > dim::kMaxSize)
       return shared(value);
@@ -54,13 +54,13 @@ public:
 
 private:
   Classified &to_;
-  uint64_t vectors_ = 0; ///< symbols that count vectors, a bit each
+  uint64_t vectors_ = 0; ///< bit i: symbol i counts vectors, not elements
 };
 
-/// Dimensions of the result that are read alike by all operands, as one; without those of size 1.
+/// The result's dimensions without those of size 1; neighbours that all operands read alike are merged.
 struct Merged {
   std::vector<int64_t> sizes;
-  std::vector<uint32_t> readers; ///< operands that have the dimension, a bit each
+  std::vector<uint32_t> readers; ///< bit i: operand i has the dimension
 };
 
 Merged merge(std::span<const TensorType> operands, const Shape &result) {
@@ -73,7 +73,7 @@ Merged merge(std::span<const TensorType> operands, const Shape &result) {
       const int own = d - (result.rank() - operands[i].rank());
       readers |= uint32_t(own >= 0 && operands[i].shape[own] != 1) << i;
     }
-    // What is beyond the bounds of a symbol stays apart.
+    // A product beyond a symbol's bounds is not merged.
     if (!merged.sizes.empty() && merged.readers.back() == readers &&
         merged.sizes.back() * result.extent(d) <= dim::kMaxSize) {
       merged.sizes.back() *= result.extent(d);
@@ -102,7 +102,7 @@ std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const Tensor
         full.push_back(symbols.add(size, (kHugeBytes + bytes - 1) / bytes));
       else if (huge && d == 0)
         full.push_back(symbols.add(size, kHugeBytes / 256 / bytes));
-      else if (huge) // whole vectors: each row begins where a vector may be written past the caches
+      else if (huge) // whole vectors: each row begins where a non-temporal store may
         full.push_back(16 * symbols.add(size / 16, 16));
       else
         full.push_back(symbols.add(size));
@@ -113,7 +113,7 @@ std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const Tensor
       for (size_t d = 0; d < rank; ++d) {
         const bool reads = merged.readers[d] >> i & 1;
         any |= reads;
-        if (any) // leading ones say nothing
+        if (any) // leading dimensions that the operand broadcasts are left out
           type.shape.push_back(reads ? full[static_cast<int>(d)] : Size(1));
       }
       c.call.operands.push_back(type);
@@ -167,7 +167,7 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
   return {c};
 }
 
-/// By rank. `withAttrs`: numbers among the attributes that are sizes are symbols too.
+/// Every dimension is a symbol. `withAttrs`: sizes among the attributes are symbols too.
 Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs,
                   bool vectors = false) {
   Classified c{{&op, {}, attrs, {}}, {}};
@@ -195,8 +195,7 @@ std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorTy
     return elementwise(op, operands, result, attrs, forDevice);
   if (op.family == op::Family::Reduction && op.combine != op::Combine::None && operands.size() == 1)
     return reduction(op, operands.front(), attrs);
-  // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do
-  // without.
+  // A symbol must be a dimension of an operand, except in kernels: these also take a size that only an attribute gives.
   Classified plain = byRank(op, operands, attrs, false), whole = byRank(op, operands, attrs, true);
   std::vector<Classified> classes;
   if (!forDevice && result.bytes() >= kHugeBytes)

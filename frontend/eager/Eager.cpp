@@ -37,11 +37,11 @@ struct FlatEntry {
   const op::OpInfo *info = nullptr;
   uint64_t operands = 0; ///< per operand a byte: see Operand
   DType result = DType::f32;
-  std::array<DType, kMostFlat> number{}; ///< what a number is converted to
+  std::array<DType, kMostFlat> number{}; ///< the type that a number is converted to
   int64_t elementBytes = 0;
-  int64_t hugeFrom = 0;                       ///< elements
-  std::shared_ptr<Kernel> kernel, kernelHuge; ///< found when there is a call of that size
-  std::vector<TensorType> types;              ///< of two elements, or one
+  int64_t hugeFrom = 0;                       ///< elements from which on a result is huge
+  std::shared_ptr<Kernel> kernel, kernelHuge; ///< looked up at the first call of that size
+  std::vector<TensorType> types;              ///< of sample operands, of two elements or one
   op::Attrs attrs, complete;
 
   [[gnu::noinline]] bool find(bool huge) {
@@ -54,7 +54,7 @@ struct FlatEntry {
   }
 };
 
-/// A byte per operand, and the highest bit of all: kSeen.
+/// Bits of an operand's byte; kSeen is the highest bit of the word.
 enum Operand : uint64_t { kNumber = 0x40, kSingle = 0x20, kSeen = uint64_t(1) << 63 };
 
 size_t slotOf(const op::OpInfo &info, uint64_t operands, size_t slots) {
@@ -62,7 +62,7 @@ size_t slotOf(const op::OpInfo &info, uint64_t operands, size_t slots) {
   return static_cast<size_t>(h >> 40) & (slots - 1);
 }
 
-/// Results of an op's rules and conversions, so that a call need not ask them.
+/// How a call is run, cached so that the same call need not consult the op's rules again.
 struct Memo {
   const op::OpInfo *info = nullptr;
   size_t hash = 0;
@@ -73,22 +73,22 @@ struct Memo {
     int64_t bytes;
   };
   std::vector<Result> results;
-  /// One kernel, or two with `partialBytes` in between; or a program; or, with neither, a view.
+  /// One kernel, two kernels with `partialBytes` of memory between them, a program, or, with none of these, a view.
   struct Launch {
     std::shared_ptr<Kernel> kernel;
     std::vector<int64_t> sizes;
   };
   std::vector<Launch> launches;
   int64_t partialBytes = 0;
-  bool empty = false; ///< all results are
+  bool empty = false; ///< no result has elements
   std::unique_ptr<eager::EagerFunctionCall> function;
-  /// Calls so far, where a kernel for these sizes alone may come to replace the one for all; see `specialize`.
+  /// Calls so far, if a kernel for these exact sizes may replace the general one; see `specialize`.
   uint32_t calls = 0;
   bool maySpecialize = false;
   std::shared_ptr<Kernel> special;
   std::unique_ptr<eager::EagerFunctionCall> specialFunction;
 
-  /// A kernel could not be compiled: perhaps it can another time.
+  /// Whether a kernel could not be compiled; the next call tries again.
   bool failed() const {
     for (const Launch &launch : launches)
       if (launch.kernel->failed())
@@ -97,7 +97,7 @@ struct Memo {
   }
 };
 
-/// What a thread remembers. Direct-mapped: what meets in one place takes turns.
+/// A thread's cache of calls. Direct-mapped: collisions evict.
 struct Remembered {
   static constexpr size_t kFlat = 256, kMemos = 512;
   uint64_t generation = 0;
@@ -148,7 +148,7 @@ bool isSingle(const Shape &shape) {
   return true;
 }
 
-/// The entry of a flat call that is new to the thread. False: it is none, or it is wrong.
+/// Fills the entry of a flat call that is new to the thread. False: the call is not flat, or is wrong.
 bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *const> operandsOfCall,
               std::span<const op::Attr> given, uint64_t operands) {
   op::Attrs attrs(given.begin(), given.end());
@@ -183,7 +183,7 @@ bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *con
   return true;
 }
 
-/// A number as one element. False: it does not fit.
+/// Converts a number to one element. False: it does not fit.
 [[gnu::always_inline]] inline bool convertNumber(const Arg &arg, DType to, uint64_t *element) {
   if (arg.kind() == Arg::Kind::Float) {
     const double v = arg.as_double();
@@ -207,7 +207,7 @@ bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *con
   return true;
 }
 
-/// A flat call in the queue, with its numbers.
+/// A queued flat call, with the values of its numbers.
 struct FlatTask {
   std::shared_ptr<Kernel> kernel;
   uint64_t numbers[kMostFlat];
@@ -338,7 +338,7 @@ bool matches(const Memo &memo, const op::OpInfo &info, std::span<const Tensor> i
   return true;
 }
 
-/// The kernel of a call, with its sizes.
+/// The kernel of a call, and the values of its symbols.
 std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const TensorType> types,
                                      const TensorType &result, const op::Attrs &attrs,
                                      std::vector<eager::Classified> *classes = nullptr) {
@@ -353,14 +353,14 @@ std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const Ten
   return std::nullopt;
 }
 
-/// Windows and movements compare indices with sizes for every element, which known sizes save. Only ops that add
-/// nothing up differently for it: the same call gives the same bits, whenever it is made.
+/// Whether known sizes make the kernel faster: windows and movements compare indices with sizes at every element. Not
+/// for ops that would sum in another order: a call must give the same bits before and after.
 bool isBetterSpecialized(const op::OpInfo &info) {
   return info.family == op::Family::Window || info.family == op::Family::Shape || info.family == op::Family::Indexing;
 }
 
-/// The memo of a call that was made often, with a kernel of its own once that is compiled; until then the same. Several
-/// tensors as one are copies rather than a kernel, as programs know.
+/// The memo of a call that was made often: with a kernel for its sizes once that is compiled, until then the same memo.
+/// An op with a list of operands (concat) gets a program instead, which copies them.
 std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc where) {
   if (!memo->special && !memo->specialFunction) {
     op::Attrs complete = memo->attrs;
@@ -425,7 +425,7 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
     }
   }
   memo->function = eager::findEagerFunctions({&info, memo->types, complete, {}}, classes);
-  if (info.custom) // the user's functions are asked in the user's thread
+  if (info.custom) // custom ops' functions run in the caller's thread
     memo->function->choose(where)->ensure();
   return memo;
 }
@@ -453,7 +453,7 @@ int32_t launchAll(const Memo &memo, const TaskView &task) {
   return memo.launches[1].kernel->launch(buffers, memo.launches[1].sizes.data());
 }
 
-/// Null while code is missing: the task is queued.
+/// Null while code is not compiled: the task is queued.
 OpCost *costOf(const Memo &memo) {
   if (memo.launches.size() > 1 && !memo.launches[1].kernel->ready())
     return nullptr;
@@ -481,7 +481,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   }
   if (slot->maySpecialize && ++slot->calls >= kOftenCalled) [[unlikely]]
     slot = specialize(slot, where);
-  const std::shared_ptr<Memo> memo = slot; // running the queue may come back here
+  const std::shared_ptr<Memo> memo = slot; // running queued tasks may re-enter this function
   if (memo->function)
     if (const auto &chosen = memo->function->choose(where); chosen->ready()) [[likely]] {
       std::array<const Tensor *, kFewOperands> few;
@@ -503,7 +503,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   for (size_t i = 0; i < results.size(); ++i)
     storages[inputs.size() + i] = results[i].impl()->storage.get();
   const std::span<Storage *const> in{storages, inputs.size()}, out{storages + inputs.size(), results.size()};
-  if (memo->launches.empty() && !memo->function) { // nothing to compute, but operands that failed say so
+  if (memo->launches.empty() && !memo->function) { // nothing to compute, but the results carry operands' failures
     static OpCost nothing(1);
     Engine::global().submit(
         {.op = info.name, .where = user, .cost = &nothing}, in, out,

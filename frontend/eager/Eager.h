@@ -1,12 +1,10 @@
 // Imperative ops: how a call without a trace finds its code and goes to the engine. docs/eager.md tells it from
 // outside.
 //
-//   runFlat    elementwise ops of operands of one shape, with numbers or single elements among them: no lock, no look
-//   at
-//              the op's rules, and no memory but the result's. Remembered per thread by op and element types.
-//   runEager   everything else: remembered per thread by op, types and attributes; what it falls back to is one kernel
-//   for
-//              all sizes of a layout class (eager/Kernel.h), or a compiled function (eager/EagerFunction.h).
+//   runFlat    elementwise ops of operands of one shape, with numbers or single elements among them. Takes no lock,
+//              asks none of the op's rules, and allocates only the result. Cached per thread by op and element types.
+//   runEager   everything else. Cached per thread by op, types and attributes. On a miss: one kernel for all sizes of a
+//              layout class (eager/Kernel.h), or a compiled function (eager/EagerFunction.h).
 //
 // A call returns when its result has a type and a place in the queue. It never waits for a compiler.
 #pragma once
@@ -23,8 +21,8 @@ namespace tressel::detail {
 void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
               std::span<Tensor> results);
 
-/// True when the call has been handed over. False: it is of another kind, or is traced, or something is wrong with it,
-/// which `record` then finds; nothing was done. One to three operands.
+/// True when the call has been handed over. False, with nothing done: the call is of another kind, is traced, or is
+/// wrong, which `record` then reports. One to three operands.
 bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs, Tensor &result);
 
 /// Forgets kernels and programs that were compiled.

@@ -14,7 +14,7 @@ namespace tressel::eager {
 using namespace detail;
 
 namespace {
-/// Of a class, besides the one for all sizes; and classes. The oldest go first.
+/// The most functions for exact sizes that a class keeps, and the most classes. The oldest are evicted.
 constexpr size_t kMostExact = 64, kMostClasses = 1024;
 } // namespace
 
@@ -38,7 +38,7 @@ class EagerFunctionClass {
 public:
   explicit EagerFunctionClass(std::optional<codegen::OpCall> general) : general_(std::move(general)) {}
 
-  /// For sizes that are new to the caller. `often`: they are used again and again.
+  /// For sizes that are new to the caller. `often`: they recur, so they get a function of their own.
   std::shared_ptr<EagerFunction> find(const codegen::OpCall &exact, SourceLoc where, bool often) {
     std::string key = exact.str();
     std::lock_guard lock(mutex_);
@@ -120,9 +120,9 @@ const std::shared_ptr<EagerFunction> &EagerFunctionCall::choose(SourceLoc where)
 }
 
 std::unique_ptr<EagerFunctionCall> findEagerFunctions(const codegen::OpCall &exact, std::span<const Classified> classes) {
-  // A program's symbols are sizes of its inputs, so of the classes only the last will do.
+  // A program's symbols must be dimensions of its inputs, which only the last class guarantees.
   const Classified *general = classes.empty() || classes.back().sizes.empty() ? nullptr : &classes.back();
-  if (general) { // whether the op can do with sizes that it does not know
+  if (general) { // whether the op's rules accept unknown sizes
     const op::Inferred inferred = op::inferTypes(*exact.op, general->call.operands, general->call.attrs);
     if (!inferred)
       general = nullptr;

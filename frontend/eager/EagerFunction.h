@@ -1,9 +1,9 @@
-// Imperative ops that are no single kernel: products, convolutions, attention, sorts. Each is a compiled function of one op, made
-// by the pipeline like any other.
+// Imperative ops that are no single kernel: products, convolutions, attention, sorts. Each is a compiled function of
+// one op, made by the usual pipeline.
 //
-// The first call of a class has a function for its very sizes, since most programs use one size again and again, and
-// code for it is best. When another size comes, a function for all sizes of the class serves it and the ones after; what
-// is then called often gets a function of its own again, compiled in the background while the general one serves.
+// The first call of a class compiles a function for its exact sizes: most programs repeat one size, and such code is
+// fastest. When another size comes, a function for all sizes serves it and later ones. Sizes that recur get a function
+// of their own again, compiled in the background while the general one serves.
 #pragma once
 
 #include "frontend/trace/CompiledFunction.h"
@@ -21,7 +21,7 @@ class EagerFunction : public Compiled {
 public:
   /// Types may have symbolic sizes. `where`: the first call, for errors of the compiler.
   EagerFunction(codegen::OpCall call, SourceLoc where) : call_(std::move(call)), where_(where) {}
-  /// Once ready.
+  /// Valid once ready().
   detail::CompiledFunction &function() const { return *function_; }
   bool isSymbolic() const { return !call_.symbols.empty(); }
 
@@ -37,14 +37,14 @@ private:
 /// All functions of one class.
 class EagerFunctionClass;
 
-/// What a caller remembers of calls of equal types. Of one thread.
+/// A caller's cache for calls of equal types. Used by one thread.
 class EagerFunctionCall {
 public:
   EagerFunctionCall(std::shared_ptr<EagerFunctionClass> functions, codegen::OpCall exact, dim::Values sizes);
-  /// The one to use for this call; perhaps not compiled yet.
+  /// The function to use for this call; it may not be compiled yet.
   const std::shared_ptr<EagerFunction> &choose(SourceLoc where);
 
-  /// Runs `function` once it is compiled; if it is for all sizes and cannot be compiled, one for these sizes.
+  /// Runs `function` once it is compiled. If it is for all sizes and fails to compile, runs one for these sizes.
   class Task {
   public:
     int32_t operator()(const runtime::TaskView &task) const;
@@ -64,11 +64,11 @@ private:
   const std::shared_ptr<EagerFunctionClass> functions_;
   const codegen::OpCall exact_;
   const dim::Values sizes_;                         ///< of the class's symbols
-  std::shared_ptr<EagerFunction> current_, wanted_; ///< wanted_: compiled in the background, to be used next
+  std::shared_ptr<EagerFunction> current_, wanted_; ///< wanted_: compiled in the background, to replace current_
   uint32_t calls_ = 0;
 };
 
-/// `exact` is the call with its own sizes. Without classes it shares nothing with calls of other sizes.
+/// `exact` is the call with its own sizes. Without `classes`, calls of other sizes share nothing with it.
 std::unique_ptr<EagerFunctionCall> findEagerFunctions(const codegen::OpCall &exact, std::span<const Classified> classes);
 void clearEagerFunctions();
 

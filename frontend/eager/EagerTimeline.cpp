@@ -17,10 +17,10 @@ using Kind = TaskRecord::Kind;
 
 bool isWait(const TaskRecord &r) { return r.kind >= Kind::Wait; }
 bool isQueued(const TaskRecord &r) { return r.kind == Kind::Lane || r.kind == Kind::Helped; }
-/// In whose row it stands: what runs on a lane has the lane's, whoever runs it.
+/// The thread that owns the record's row. What runs on a lane belongs to the lane, even if a waiting thread ran it.
 uint32_t ownerOf(const TaskRecord &r) { return isWait(r) ? r.thread : r.caller; }
 
-/// What a wait is called: the engine's word for it, or the reason where it has none.
+/// The name of a wait: the engine's word for it, or the reason where it has none.
 std::string reasonOf(const TaskRecord &r) {
   if (r.kind == Kind::QueueFull)
     return "room in the queue";

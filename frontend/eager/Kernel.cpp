@@ -23,9 +23,9 @@ std::atomic<uint64_t> generation{1};
 
 namespace {
 
-/// Kernels and negative answers that are remembered; the oldest go first.
+/// Kernels and negative answers that are cached; the oldest are evicted.
 constexpr size_t kMostKernels = 4096;
-/// Work worth a thread of the pool, and below which nothing is split.
+/// Work per piece that is worth a thread of the pool; less than kSplitNs is not split.
 constexpr double kPieceNs = 10000, kSplitNs = 25000;
 
 struct Counts {
@@ -83,7 +83,8 @@ private:
   std::deque<std::string> order_;
 };
 
-/// The thread that compiles. Tasks do not depend on it: they compile what it has not begun. It ends with the process.
+/// The background compiler's thread. Tasks do not depend on it: they compile what it has not begun. It ends with the
+/// process.
 class Compiler {
 public:
   static Compiler &instance() {
@@ -112,7 +113,7 @@ private:
   static void ensure(Compiled &what) {
     try {
       what.ensure();
-    } catch (const std::exception &) { // told to those who use it
+    } catch (const std::exception &) { // reported to the tasks that use it
     }
   }
   [[noreturn]] void work() {
@@ -139,7 +140,7 @@ private:
 } // namespace
 
 void Compiled::ensureSlowly() {
-  const runtime::StaticsUse use; // before it is claimed, as it is refused at the end of the process
+  const runtime::StaticsUse use; // taken before the claim, as it throws at the end of the process
   State expected = State::Waiting;
   if (state_.compare_exchange_strong(expected, State::Running)) {
     const auto start = std::chrono::steady_clock::now();

@@ -1,6 +1,5 @@
-// Kernels of imperative ops: one per layout class (Class.h), for all sizes. The common ones lie compiled in the library
-// (Prebuilt.h); others are compiled by a thread of their own, or by the first task that needs one, whichever comes
-// first.
+// Kernels of imperative ops: one per layout class (Class.h), for all sizes. Common ones are precompiled in the library
+// (Prebuilt.h). Others are compiled by a background thread, or by the first task that needs one, whichever comes first.
 //
 //   std::shared_ptr<Kernel> kernel = findKernel(classified.call);       // null: this op is not one kernel
 //   if (!kernel->ready()) ...                                           // queue a task: it waits for the code
@@ -23,7 +22,7 @@
 
 namespace tressel::eager {
 
-/// Something that is compiled once, by whoever begins first.
+/// Something that is compiled once, by the first thread that asks for it.
 class Compiled {
 public:
   virtual ~Compiled() = default;
@@ -46,10 +45,10 @@ private:
   std::exception_ptr error_; // written before Failed
 };
 
-/// Has it compiled soon by a thread of the process, in the order of the calls; not if nobody remembers it by then.
+/// Queues it for the background compiler, first in, first out. Skipped if the queue holds the last reference by then.
 void compileInBackground(std::shared_ptr<Compiled> what);
 
-/// A task in the queue that will need code which is not there yet has one of these.
+/// Held by a queued task that needs code which is not compiled yet.
 class WaitsForCode {
 public:
   WaitsForCode() { count.fetch_add(1, std::memory_order_relaxed); }
@@ -63,7 +62,7 @@ public:
 class Kernel : public Compiled {
 public:
   explicit Kernel(codegen::OpCall call) : call_(std::move(call)) {}
-  /// With code that is there already.
+  /// With code that is compiled already.
   struct Code {
     runtime::KernelFn fn = nullptr;
     std::shared_ptr<const void> owner;
@@ -83,7 +82,7 @@ public:
       return runHere(args, 1);
     return launchMany(args, range);
   }
-  /// The same of a class of one size, that of its results.
+  /// The same for a class with one symbol, the number of elements of its result.
   int32_t launchFlat(void *const *buffers, const int64_t &size) {
     ensure();
     const runtime::KernelArgs args{buffers, &size, nullptr, 0, nullptr, 0, nullptr};
@@ -94,7 +93,8 @@ public:
   runtime::OpCost *costOfFlat(int64_t size) {
     return ready() ? &costs_[std::bit_width(static_cast<uint64_t>(size))] : nullptr;
   }
-  /// What a launch takes at these sizes, for the engine. Null while there is no code: such a task is queued.
+  /// The predicted cost of a launch at these sizes, for the engine. Null until the code is compiled: such a task is
+  /// queued.
   runtime::OpCost *costOf(const int64_t *sizes) {
     return ready() ? &costs_[std::bit_width(static_cast<uint64_t>(points_(sizes)))] : nullptr;
   }
@@ -113,18 +113,18 @@ private:
   const codegen::OpCall call_;
   Code code_;
   SizeCode range_, points_;
-  int64_t oneUnit_ = 0; ///< of a class of one size: the largest that is one unit of work
+  int64_t oneUnit_ = 0; ///< of a class with one symbol: the largest size that is one unit of work
   runtime::OpCost costs_[64];
 };
 
-/// The kernel of a class, compiled or not; null if the class has none. The last few thousand are remembered.
+/// The kernel of a class, compiled or not; null if the class has none. The cache keeps the last few thousand.
 std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call);
 
 /// One more compiled function.
 void countEagerFunction();
-/// Counts up when kernels are forgotten: whoever remembers some beside findKernel forgets them too.
+/// Incremented when kernels are forgotten: every other cache of kernels compares it and drops its own.
 extern std::atomic<uint64_t> generation;
-/// Forgets all that was compiled; what comes with the library stays usable. For measuring compilation from nothing.
+/// Forgets every compiled kernel; the prebuilt ones stay usable. For measuring compilation from a cold start.
 void clearKernels();
 
 } // namespace tressel::eager

@@ -25,7 +25,7 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMost = 512; ///< functions; the oldest go first
+constexpr size_t kMost = 512; ///< functions kept; the oldest are evicted
 
 struct Functions {
   std::mutex mutex; ///< held while one is compiled
@@ -80,7 +80,7 @@ std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::s
     made = compile(call, homes, machine, device);
   } catch (const InternalError &) {
     throw;
-  } catch (const Error &) { // no kernel for it, or no room
+  } catch (const Error &) { // the device has no kernel for it, or no room
     try {
       made = compile(call, homes, machine, cpu());
     } catch (const InternalError &) {
@@ -98,9 +98,9 @@ std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::s
   return made;
 }
 
-/// The class of a common op's call, if there is one whose program is as good as that of the call.
+/// The class of a common op's call, if its program is as good as one for the exact call.
 std::optional<Classified> commonClassOf(const codegen::OpCall &call, const TensorType &result) {
-  // A reduction of many elements to few is split where its sizes are known.
+  // A reduction of many elements to few is faster split in two, which needs known sizes.
   if (!isCommon(*call.op) || result.shape.numElements() == 0 ||
       (call.operands.size() == 1 && splitReduction(*call.op, call.operands.front(), result, call.attrs)))
     return std::nullopt;
@@ -140,7 +140,7 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
     results.front() = makeTensor(types.front(), inputs.front().impl()->storage, user);
     return;
   }
-  // Numbers travel with the op's program; what is more is moved by itself, so that profiles show it.
+  // Scalars are copied by the op's program. Larger operands are moved by tasks of their own, which profiles show.
   std::vector<Tensor> brought(inputs.begin(), inputs.end());
   std::vector<const Tensor *> arguments;
   for (size_t i = 0; i < brought.size(); ++i) {
@@ -154,7 +154,7 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
   const auto common = types.size() == 1 ? commonClassOf(call, types.front()) : std::nullopt;
   if (!common)
     return functionOf(call, homes, machine, device, user)->run(arguments, results, user);
-  // The same elements, in the shapes of the class.
+  // The same elements, reshaped as the class has them.
   dim::Values sizes;
   for (size_t i = 0; i < common->sizes.size(); ++i)
     sizes.bind(common->call.symbols[i], common->sizes[i]);

@@ -9,7 +9,7 @@
 
 namespace tressel::eager {
 
-/// Records the call, whose operands become the program's inputs in order, and gives its results. Without the line: the
+/// Records the call, with its operands as the program's inputs in order, and gives its results. Records no line, as the
 /// program serves calls from anywhere. `homes`: TensorImpl::home of the inputs; none: all are on the host. Throws Error
 /// where the op's rules refuse the types.
 std::vector<Tensor> recordOp(detail::TraceRecorder &recorder, const codegen::OpCall &call,

@@ -84,7 +84,7 @@ public:
 private:
   explicit Images(runtime::CpuLevel level) {
     std::string_view file = fileOf(level), index = file.substr(0, file.find("\n\n") + 1);
-    const size_t begin = (index.size() + 1 + 63) / 64 * 64; // as the text is filled up
+    const size_t begin = (index.size() + 1 + 63) / 64 * 64; // the index is padded to a multiple of 64 bytes
     image_ = runtime::Image::load(std::as_bytes(std::span(file.substr(begin))));
     while (!index.empty()) {
       std::string_view line = next(index, '\n');

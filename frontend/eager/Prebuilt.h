@@ -16,7 +16,7 @@ std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call,
 /// Kernels in the image of this machine's level.
 size_t numPrebuilt();
 
-/// The architecture for which kernels for GPUs were compiled: the first, whose PTX all later cards take.
+/// The architecture that prebuilt GPU kernels are compiled for: the first one, as all later cards accept its PTX.
 inline constexpr const char *kPrebuiltArchitecture = "sm_80";
 /// PTX of the programs of common ops on accelerators (prebuilt/Gpu.cpp).
 const codegen::PackedArchive &prebuiltGpuCode();

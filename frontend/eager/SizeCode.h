@@ -1,4 +1,4 @@
-// A symbolic size as a few instructions: what a launch evaluates instead of an expression.
+// A symbolic size as postfix code, which a launch evaluates faster than an expression.
 #pragma once
 
 #include "tressel/runtime/Size.h"

@@ -1,4 +1,4 @@
-// Errors of the files below get the line of the user's call.
+// Adds the line of the user's call to errors of reading and writing files.
 #pragma once
 
 #include "frontend/tensor/Fail.h"

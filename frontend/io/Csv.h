@@ -9,9 +9,9 @@
 
 namespace tressel::io {
 
-/// Calls `row` with the fields of each line and its number, from 1 on; empty lines are passed over. A field in double quotes may hold separators, line
-/// breaks, and quotes written twice; others are taken as they stand, without blanks around them. Throws InputError, with `name` and the line, for a quote that
-/// is not closed, or with something behind it.
+/// Calls `row` with the fields of each line and the line's number, from 1 on; skips empty lines. A quoted field may
+/// hold separators, line breaks, and doubled quotes; other fields are stripped of blanks. Throws InputError, with
+/// `name` and the line, for a quote that is not closed, or is followed by other text.
 void parseCsv(std::string_view text, const std::string &name, char separator,
               const std::function<void(std::vector<std::string> &fields, int64_t line)> &row);
 

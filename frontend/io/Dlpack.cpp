@@ -60,7 +60,7 @@ DLDataType dlpackType(DType type) {
   return {code, static_cast<uint8_t>(8 * sizeOf(type)), 1};
 }
 
-/// What another library shares, checked.
+/// Another library's tensor, checked.
 struct Shared {
   TensorType type;
   const std::byte *data = nullptr;
@@ -121,7 +121,7 @@ runtime::Device &cardOf(const std::shared_ptr<runtime::Machine> &machine, int32_
 
 using CallersStream = std::optional<void *>;
 
-/// Shares memory of a card, or copies it where it does not begin as kernels expect.
+/// Shares memory of a card, or copies it if it is not aligned as kernels expect.
 Tensor importFromCard(const Shared &shared, int32_t ordinal, runtime::Storage::Deleter release, void *managed,
                       const CallersStream &stream, SourceLoc where) {
   constexpr uintptr_t kAlign = 64;
@@ -195,8 +195,7 @@ Tensor import(Managed *managed, const CallersStream &stream, const std::source_l
   });
 }
 
-/// What is put into the stream from now on begins when the tensor's elements are there. False where the driver has no
-/// way to say that.
+/// Makes work that enters the stream from now on wait for the tensor's elements. False where the driver cannot.
 bool holdUntilThere(const Tensor &tensor, const std::shared_ptr<runtime::Machine> &machine, void *stream,
                     const std::source_location &where) {
   return atLine(where, "to_dlpack", [&] {
@@ -206,7 +205,8 @@ bool holdUntilThere(const Tensor &tensor, const std::shared_ptr<runtime::Machine
     std::shared_ptr<runtime::HeldStream> held = machine->at(detail::deviceOfHome(tensor.impl()->home)).hold(stream);
     if (!held)
       return false;
-    // Destroyed, and with it what the stream waits for, when the task is done, or is not done because its input failed.
+    // The task holds the event that the stream waits for. It is destroyed, which releases the stream, when the task has
+    // run or was skipped because its input failed.
     runtime::Engine::global().submit(
         {.op = "to_dlpack", .where = detail::toLoc(where)}, {&storage, 1}, {},
         [machine, held = std::move(held)](const runtime::TaskView &) -> int32_t { return runtime::kKernelOk; });
@@ -226,7 +226,7 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
   const auto machine = detail::machineOf(*tensor.impl());
   const int ordinal = machine ? machine->at(detail::deviceOfHome(tensor.impl()->home)).caps().ordinal : -1;
   const bool isOnCard = ordinal >= 0;
-  if (!isOnCard) // what no other library knows comes to the host
+  if (!isOnCard) // tensors on a device that DLPack does not know are copied to the host
     tensor = tensor.to(cpu(), where);
   if (options.stream && !isOnCard)
     throw InputError("the tensor is on the host, where no stream reads it");

@@ -1,6 +1,5 @@
-// The structs by which libraries share tensors in memory (DLPack 1.x), as its ABI fixes them: what
-// tressel/interchange.h declares only. A program that includes DLPack's own header has the same structs under the same
-// names.
+// The structs by which libraries share tensors in memory (DLPack 1.x), with the layout of its ABI.
+// tressel/interchange.h only declares them. DLPack's own header defines the same structs under the same names.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +45,7 @@ namespace tressel::io {
 
 inline constexpr uint32_t kDlpackMajor = 1, kDlpackMinor = 0;
 inline constexpr uint64_t kDlpackReadOnly = 1, kDlpackIsCopied = 2;
-/// Memory that the host reads: its own, and what other devices pinned.
+/// Memory that the host can read: its own, and memory that other devices' drivers pinned.
 inline constexpr int32_t kDlpackCpu = 1, kDlpackCudaHost = 3, kDlpackRocmHost = 11;
 inline constexpr int32_t kDlpackCuda = 2; ///< device_id is the card, as the driver counts
 enum DlpackCode : uint8_t { kDlpackInt = 0, kDlpackUInt = 1, kDlpackFloat = 2, kDlpackBfloat = 4, kDlpackBool = 6 };

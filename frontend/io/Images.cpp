@@ -1,5 +1,5 @@
-// Both libraries report errors by a callback that must not return. It jumps back: so what is between has no destructor
-// to run, and what it fills is made before.
+// Both libraries report errors by a callback that must not return, so it calls longjmp. Code between setjmp and longjmp
+// therefore has no destructors to run, and the buffers that it fills are allocated before.
 #include "frontend/io/Images.h"
 
 #include "tressel/runtime/Error.h"
@@ -18,8 +18,8 @@
 namespace tressel::io {
 namespace {
 
-/// What a file says of its size is believed as far as its bytes could hold that: deflate makes one byte of at most
-/// 1,032, which may be eight grey pixels.
+/// The most pixels that a file may declare, by its number of bytes: deflate makes at most 1,032 bytes of one, each of
+/// which may be eight grey pixels.
 constexpr int64_t kMostPixels = int64_t(1) << 28, kMostPixelsOfByte = 8 * 1032;
 
 void checkSize(const std::string &name, size_t bytes, int64_t width, int64_t height) {
@@ -64,7 +64,7 @@ struct PngReader {
   PngSource source{};
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 
-  /// Its size, 8 bits of one or three channels from here on. False on an error.
+  /// Reads the size, and sets up decoding to 8 bits of one or three channels. False on an error.
   bool begin(std::span<const std::byte> file, int64_t &width, int64_t &height, int64_t &channels) {
     source = {file.data(), file.data() + file.size()};
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &error, onPngError, onPngWarning);
@@ -129,7 +129,8 @@ struct JpegError {
   error->manager.format_message(jpeg, error->text);
   std::longjmp(error->back, 1);
 }
-/// What the library would mend by guessing is an error, as the pixels would be wrong; what changes no pixel is not.
+/// A message about data that libjpeg would repair by guessing is an error, as the pixels would be wrong. Other warnings
+/// are ignored.
 void onJpegMessage(j_common_ptr jpeg, int level) {
   constexpr std::array kHarmless{JWRN_ADOBE_XFORM, JWRN_BOGUS_PROGRESSION, JWRN_EXTRANEOUS_DATA, JWRN_JFIF_MAJOR,
                                  JWRN_TOO_MUCH_DATA};
@@ -222,7 +223,7 @@ struct JpegWriter {
   }
 };
 
-/// So many channels of what the file has.
+/// Converts the pixels to `channels` channels.
 Pixels withChannels(Pixels pixels, int64_t channels) {
   if (pixels.channels == channels)
     return pixels;

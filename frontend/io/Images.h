@@ -16,10 +16,10 @@ struct Pixels {
   std::vector<uint8_t> bytes;
 };
 
-/// Reads a PNG or JPEG file, whichever its first bytes say, as one or three channels: colours become grey by ITU-R
-/// BT.601, transparency is dropped, 16 bits become 8. The orientation that a camera notes is left to the caller. Throws
-/// InputError with `name` in front for a file that is damaged, truncated, of another kind or larger than its bytes can
-/// tell.
+/// Reads a PNG or JPEG file, told apart by its first bytes, as one or three channels: colours become grey by ITU-R
+/// BT.601, transparency is dropped, 16 bits become 8. The orientation in a camera's metadata is not applied. Throws
+/// InputError with `name` in front for a file that is damaged, truncated, of another kind, or that declares more pixels
+/// than its bytes can hold.
 Pixels decodeImage(std::span<const std::byte> file, const std::string &name, int64_t channels);
 Pixels readImage(const std::string &path, int64_t channels);
 

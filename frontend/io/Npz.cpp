@@ -68,9 +68,8 @@ std::map<std::string, NpyArray> readNpz(const std::string &path, int64_t maxByte
       fail("not an array: the members of an .npz file end in .npy");
     if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) && stat.encryption_method != ZIP_EM_NONE)
       fail("encrypted");
-    // What the directory says is checked as a whole before anything is
-    // unpacked: members that share their packed bytes and sizes that no packer
-    // makes are how small files become large ones.
+    // The directory is checked as a whole before anything is unpacked, as zip bombs use members that share packed
+    // bytes, and sizes that no packer produces.
     packed += stat.comp_size;
     if (stat.comp_size > fileBytes || packed > fileBytes)
       fail("the members are larger than the file");
@@ -93,7 +92,7 @@ std::map<std::string, NpyArray> readNpz(const std::string &path, int64_t maxByte
         fail("ends after " + std::to_string(done) + " of " + std::to_string(stat.size) + " bytes");
       done += static_cast<uint64_t>(n);
     }
-    std::byte more; // reading to the end has the checksum compared
+    std::byte more; // reading to the end makes libzip compare the checksum
     const zip_int64_t rest = zip_fread(member.get(), &more, 1);
     if (rest != 0)
       fail(rest < 0 ? zip_file_strerror(member.get()) : "longer than its directory says");

@@ -10,10 +10,9 @@
 
 namespace tressel::io {
 
-/// Reads all arrays. Throws InputError that names the file and the array:
-/// damaged, encrypted or foreign members, names twice, wrong checksums, and
-/// archives that would unpack to more than `maxBytes` or more than zip can pack
-/// honestly.
+/// Reads all arrays. Throws InputError that names the file and the array for damaged, encrypted or foreign members,
+/// duplicate names, wrong checksums, and archives that would unpack to more than `maxBytes` or by more than zip's
+/// largest ratio.
 std::map<std::string, runtime::NpyArray> readNpz(const std::string &path, int64_t maxBytes);
 
 struct NpzItem {
@@ -21,9 +20,8 @@ struct NpzItem {
   TensorType type;
   const void *data;
 };
-/// Writes aside and renames; not compressed, as numpy.savez. Throws InputError
-/// for empty names and names with '/' at the front or NUL, RuntimeError if the
-/// disk refuses.
+/// Writes a temporary file and renames it; not compressed, like numpy.savez. Throws InputError for empty names and
+/// names that begin with '/' or contain NUL, RuntimeError if writing fails.
 void writeNpz(const std::string &path, const std::vector<NpzItem> &items);
 
 } // namespace tressel::io

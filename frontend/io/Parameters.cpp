@@ -30,7 +30,7 @@ bool io::matches(std::string_view pattern, std::string_view name) {
     } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p;
       ++n;
-    } else if (star != std::string_view::npos) { // the last * takes one character more
+    } else if (star != std::string_view::npos) { // backtrack: the last * matches one character more
       p = star + 1;
       n = ++afterStar;
     } else {

@@ -1,4 +1,5 @@
-// What load_parameters and save_parameters do, for functions that do it under another name: errors are theirs.
+// The implementation of load_parameters and save_parameters, for functions that offer it under another name, which
+// errors then use.
 #pragma once
 
 #include "tressel/io.h"

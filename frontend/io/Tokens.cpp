@@ -14,8 +14,8 @@
 namespace tressel::data {
 namespace {
 
-/// The bytes of a file. What other programs change in it shows, and what they cut off ends this one: token files are not
-/// written while they are read.
+/// A mapped file. Writes of other programs to it are visible, and truncating it kills this process: token files must
+/// not change while they are read.
 class Mapping {
 public:
   explicit Mapping(const std::string &path) {
@@ -82,9 +82,10 @@ Dataset<TokenWindow> token_windows(const std::string &path, int64_t length, Toke
       throw InputError(path + ": " + std::to_string(std::max<int64_t>(0, count)) + " tokens are too few for a window of " + std::to_string(length) +
                        " and the one that follows");
     const SourceLoc line = tressel::detail::toLoc(where);
-    const int64_t room = options.shifted ? std::min(length, count - windows * length) : 1; // ways to begin
+    const int64_t room = options.shifted ? std::min(length, count - windows * length) : 1; // number of possible
+                                                                                           // beginnings
     return Dataset<TokenWindow>(windows, [=](int64_t index, Rng &random) {
-      // Later windows may begin later, as far as all of them have room.
+      // A later window may begin up to `length` tokens later, as long as all windows fit.
       const int64_t begin = first + index * length + (options.shifted ? random.below(index + 1 < windows ? length : room) : 0);
       TokenWindow window{tressel::detail::allocateTensor({i32, {length}}, line), tressel::detail::allocateTensor({i32, {length}}, line)};
       auto *x = static_cast<int32_t *>(window.x.impl()->storage->data()), *next = static_cast<int32_t *>(window.next.impl()->storage->data());

@@ -37,7 +37,7 @@ public:
     }
     return r.constant;
   }
-  /// The same for the last one that is asked for.
+  /// The same for the last result, without a copy of the handle.
   Tensor take(const TraceResult &r) {
     return r.kind == TraceResult::Kind::Output ? std::move(outputs_[r.index]) : get(r);
   }

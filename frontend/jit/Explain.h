@@ -7,10 +7,10 @@
 
 namespace tressel::detail {
 
-/// Symbolic sizes count as the compiler takes them for typical.
+/// Symbolic sizes get the values that the compiler takes as typical.
 Prediction predict(const runtime::Schedule &schedule, const runtime::MachineModel &machine,
                    runtime::Decisions decisions, std::optional<double> achieved = {});
-/// Writes the timeline in the form that the file's name says. Throws Error for other names.
+/// Writes the timeline in the form of the file's extension. Throws Error for other extensions.
 void drawPlan(const std::string &path, const runtime::Schedule &schedule, const runtime::MachineModel &machine);
 
 } // namespace tressel::detail

@@ -49,7 +49,7 @@ static void checkLeaves(const CallArgs &args, const JitOptions &options, const s
       checkLeaf(*tensors[i], i, options, where);
 }
 
-/// One that was made for a call like this, or null.
+/// This thread's LastCall if it fits the call, else null.
 LastCall *JitCore::Impl::take(const CallArgs &args, uint32_t mode) {
   LastCall *last = places.takeOut();
   if (!last)
@@ -69,7 +69,7 @@ void JitCore::Impl::giveBack(LastCall *last) {
     forget(last);
 }
 
-/// It is owned, and waits for another program.
+/// Frees a LastCall that this thread owns, to be used for another program.
 void JitCore::Impl::forget(LastCall *last) {
   std::shared_ptr<JitEntry> entry;
   {
@@ -81,17 +81,17 @@ void JitCore::Impl::forget(LastCall *last) {
   }
 }
 
-/// Of this thread and of those that share a place; other threads find out at their next call.
+/// Those of this thread and of the shared place. Other threads notice at their next call.
 void JitCore::Impl::forgetAll() {
   for (LastCall *last : {places.takeOut(), places.takeOutShared()})
     if (last)
       forget(last);
 }
 
-/// The context of a call that ran at once, for the next one like it.
+/// Keeps the context of a call that ran at once, for the next call like it.
 void JitCore::Impl::remember(const Found &found, const CallArgs &args, std::unique_ptr<CompiledFunction::Slot> slot) {
   LastCall *last = nullptr;
-  if (LastCall *old = places.takeOut()) // for another kind of call
+  if (LastCall *old = places.takeOut()) // of another kind of call
     forget(old);
   {
     std::lock_guard lock(mutex);
@@ -137,8 +137,8 @@ JitCore::~JitCore() {
   Impl::registry().erase(impl_.get());
 }
 
-/// Finds the op behind a NaN or an infinity, which need not reach what the call gave: runs the function again, op by
-/// op, from the Variables' values of before. `had` are those, in the order of Traced::updated.
+/// Finds the op that made a NaN or an infinity, which need not be visible in the results. Runs the function again, op
+/// by op, from the Variables' old values: `had`, in the order of Traced::updated.
 static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &args, TraceBody &body,
                     std::span<const Tensor> had, std::span<const Tensor> results, uint64_t number,
                     const std::source_location &where) {
@@ -177,14 +177,15 @@ static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &
     fail<RuntimeError>("'" + options.name +
                            "' gives NaN or infinite elements when compiled, but none when its ops run one by one",
                        toLoc(where), "jit", "this is a bug of the compiler: tressel bisect finds the kernel");
-  // Else they were among the operands from the beginning.
+  // Otherwise the operands had them already.
 }
 
 /// Runs the function itself, op by op.
 std::vector<Tensor> JitCore::Impl::runImperatively(const JitCore &core, const CallArgs &args, TraceBody &body,
                                                    std::shared_ptr<void> *prototype,
                                                    const std::source_location &where) {
-  // Held while functions that are called inside take their own: so one thread at a time does this, of all functions.
+  // Functions called inside lock their own groups while `own` is held, so one thread at a time may do this, for all
+  // functions.
   static auto *imperative = new std::recursive_mutex; // threads may outlive static destruction
   std::unique_lock all(*imperative, std::defer_lock);
   std::optional<StateGroup::Lock> own;
@@ -204,8 +205,8 @@ std::vector<Tensor> JitCore::Impl::runImperatively(const JitCore &core, const Ca
   return body.run(inputs, prototype);
 }
 
-/// Runs the program of the call, made first if there is none, and hands the run to `results`. False: the function
-/// itself is to run.
+/// Runs the program of the call, made first if there is none, and hands the run to `results`. False: there is no
+/// program, and the function itself must run.
 template <typename Fn>
 bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
   checkLeaves(args, options, where);
@@ -222,7 +223,8 @@ bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source
   const Found found = entryFor(args, body, where);
   if (!found.entry) [[unlikely]]
     return false;
-  // A call like the one before may well come again. Those that are checked now and then go this way.
+  // A call that repeats the one before is likely to come again. With an interval of checks, calls must go through the
+  // cache.
   const bool repeats = found.again && found.calls > 2 && !checkInterval();
   std::unique_ptr<CompiledFunction::Slot> slot;
   {

@@ -26,20 +26,20 @@ struct JitEntry {
   std::vector<TensorType> types;
   std::vector<uint32_t> homes; // TensorImpl::home by tensor
   std::vector<uint64_t> words;
-  uint32_t mode = 0; // callMode() when it was recorded
+  uint32_t mode = 0; // callMode() when the program was recorded
 
-  std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
+  std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that it calls
   std::vector<TensorType> stateTypes;
   std::vector<uint32_t> stateHomes;
   std::vector<std::string> stateCuts; // Variable::shard
-  uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
+  uint64_t structureSeen = 0;         // structureEpoch when both were last compared; guarded by the core's mutex
 
   Traced traced;
   std::shared_ptr<void> prototype;
   uint64_t calls = 0; // guarded by the core's mutex
 
   bool isSymbolic = false;                            // some types have dynamic sizes
-  std::shared_ptr<runtime::Machine> machine; // that it was compiled for; null: the processor
+  std::shared_ptr<runtime::Machine> machine;          // what it was compiled for; null: the processor
 
   bool matches(const CallArgs &args, uint32_t nowMode) const {
     const auto tensors = args.tensors();
@@ -54,8 +54,8 @@ struct JitEntry {
   static std::string placeIn(uint32_t mode) {
     return mode < 2 ? "where the compiler likes" : Device{static_cast<int>(mode >> 1) - 2}.name();
   }
-  /// False when a module that was recorded has other parts now, a Variable another type, or the process another
-  /// machine: the program is of no more use.
+  /// False when the program can never be used again: a module that was recorded has other parts now, a Variable has
+  /// another type, or the process uses another machine.
   bool isCurrent() {
     const uint64_t epoch = structureEpoch.load(std::memory_order_acquire);
     if (structureSeen == epoch) [[likely]]
@@ -158,22 +158,21 @@ struct JitEntry {
   }
 };
 
-/// What the cache knows of a call.
+/// The result of a lookup in the cache.
 struct Found {
   std::shared_ptr<JitEntry> entry; // null: there is no program yet
-  uint64_t calls = 0;              // of the entry, with this one
+  uint64_t calls = 0;              // of the entry, including this one
   uint64_t generation = 0, structure = 0;
-  bool again = false; // the same entry as the last time
+  bool again = false; // the same entry as at the last lookup
 };
 
-/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and
-/// counts no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put
-/// back.
+/// The result of an earlier call's lookup: a program and a context for it. A call that matches takes no lock and counts
+/// no references. The thread that takes a LastCall out of its place owns it until it puts it back.
 struct alignas(64) LastCall {
   std::shared_ptr<JitEntry> entry; // written under the core's mutex
-  std::vector<TensorType> types;   // of the call: numbers, where the entry has symbols
-  uint64_t generation = 0;         // of the core's entries, when this was one of them
-  uint64_t structure = 0;          // the epoch at which it was current
+  std::vector<TensorType> types;   // of the call: numbers even where the entry has symbols
+  uint64_t generation = 0;         // JitCore's generation when the entry was looked up
+  uint64_t structure = 0;          // structureEpoch when the entry was current
   std::unique_ptr<CompiledFunction::Slot> slot;
   std::atomic<uint64_t> hits{0}; // written by the owner
   uint64_t hitsSeen = 0;         // guarded by the core's mutex
@@ -184,8 +183,8 @@ struct alignas(64) LastCall {
   }
 };
 
-/// Where a LastCall waits for the next call. The threads of the first numbers have places of their own, which cost them
-/// no atomic operation; others share one.
+/// Where a LastCall is kept between calls. Threads with small numbers have a place each, which needs no atomic
+/// exchange; all other threads share one.
 class Places {
 public:
   LastCall *takeOut() {
@@ -193,12 +192,12 @@ public:
     LastCall *last = places_[place].last.load(std::memory_order_relaxed);
     if (last && place == kShared)
       return places_[kShared].last.exchange(nullptr, std::memory_order_acquire);
-    if (last) // another call may come while this one runs
+    if (last) // calls may nest
       places_[place].last.store(nullptr, std::memory_order_relaxed);
     return last;
   }
   LastCall *takeOutShared() { return places_[kShared].last.exchange(nullptr, std::memory_order_acquire); }
-  /// False if there is one already.
+  /// False if the place is taken.
   bool putBack(LastCall *last) {
     const uint32_t place = placeOfThread();
     LastCall *none = nullptr;

@@ -20,7 +20,7 @@
 
 namespace tressel::detail {
 
-/// Says that this thread makes a program, which another call of the same function cannot do meanwhile.
+/// Records that this thread makes a program: it holds `compiling`, and must not lock that again.
 class Making {
 public:
   explicit Making(std::atomic<std::thread::id> &maker) : maker_(maker) { maker_ = std::this_thread::get_id(); }
@@ -34,22 +34,23 @@ private:
 struct JitCore::Impl {
   JitOptions options;
   mutable std::mutex mutex;                    // guards entries and statistics
-  std::mutex compiling;                        // one program is made at a time: one compile per key
-  std::atomic<std::thread::id> maker;          // the thread that holds it
+  std::mutex compiling;                        // held while a program is made: one compile per key
+  std::atomic<std::thread::id> maker;          // the thread that holds `compiling`
   std::vector<std::shared_ptr<JitEntry>> entries; // the most recently used first
-  std::shared_ptr<JitEntry> dropped;              // the last one whose modules were changed
+  std::shared_ptr<JitEntry> dropped;              // the last entry that was dropped because its modules changed
   RetraceBudget budget;
   std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
-  const JitEntry *previous = nullptr; // found last, under the mutex; compared only
+  const JitEntry *previous = nullptr; // the entry found last, under the mutex; compared only
 
-  std::shared_ptr<VariableImpl> assigned; // one that some program assigns: all that programs do are in its group; under `mutex`
+  std::shared_ptr<VariableImpl> assigned; // a Variable that some program assigns; those that all programs assign are in
+                                          // its group; under `mutex`
 
-  /// Counts the changes of `entries` after which a call may be another program's.
+  /// Incremented by changes of `entries` after which a call may need another program.
   std::atomic<uint64_t> generation{0};
   Places places;
-  std::vector<std::unique_ptr<LastCall>> lastCalls; // all that were made, as many as calls that ran at once; guarded
-  std::vector<LastCall *> unused;                   // of those; guarded
+  std::vector<std::unique_ptr<LastCall>> lastCalls; // all that exist, as many as calls ran at the same time; guarded
+  std::vector<LastCall *> unused;                   // those of them that are free; guarded
 
   static std::mutex &registryMutex() {
     static auto *mutex = new std::mutex;
@@ -62,7 +63,7 @@ struct JitCore::Impl {
 
   Found find(const CallArgs &args, uint32_t mode) {
     std::lock_guard lock(mutex);
-    // A program for these very sizes before one for all.
+    // A program for these exact sizes takes precedence over one for all sizes.
     size_t found = entries.size();
     for (size_t i = 0; i < entries.size(); ++i)
       if ((found == entries.size() || entries[found]->isSymbolic) && (found == entries.size() || !entries[i]->isSymbolic) &&
@@ -93,7 +94,7 @@ struct JitCore::Impl {
   void forget(LastCall *last);
   void forgetAll();
 
-  /// `call` are the types of the call that it is made for, where those are not `types`.
+  /// `call`: the types of the call that it is made for, if they differ from `types`.
   std::shared_ptr<JitEntry> make(std::vector<TensorType> types, std::vector<uint32_t> homes,
                                  std::vector<uint64_t> words, TraceBody &body, const std::source_location &where,
                                  const std::vector<TensorType> *call = nullptr);
@@ -117,9 +118,9 @@ struct JitCore::Impl {
                                       std::shared_ptr<void> *prototype, const std::source_location &where);
 };
 
-/// TRESSEL_CHECK_TRACE: compare at each Nth call of a program. 0: only at its second.
+/// TRESSEL_CHECK_TRACE=N: compare at each Nth call of a program. 0: only at its second.
 uint64_t checkInterval();
-/// What errors of a call are said of: a jitted function by its name. Modules call theirs "module".
+/// The function's name in errors of a call; "module" for a module.
 std::string calleeOf(const JitOptions &options);
 /// Throws Error and TraceError for an argument that no program can take.
 void checkLeaf(const Tensor &t, size_t index, const JitOptions &options, const std::source_location &where);
@@ -128,7 +129,7 @@ std::vector<TensorType> typesOf(const CallArgs &args, const JitOptions &options,
 
 /// Runs the body under a recorder, with the lines of the ops inside its own.
 std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor> inputs, TraceBody &body, std::shared_ptr<void> *prototype);
-/// `homes`: none for values of the host.
+/// `homes`: empty if all values are on the host.
 std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
                                std::span<const std::string> names = {}, std::span<const uint32_t> homes = {});
 /// How a trace is compiled, `model` being what modelFor gives. Throws Error for a mesh that cannot be.

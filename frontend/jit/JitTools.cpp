@@ -1,4 +1,4 @@
-// What one does with a jitted function beside calling it: compile it ahead, look at it, take it along.
+// What a jitted function can do beside being called: compile ahead, explain itself, export itself.
 #include "frontend/jit/Explain.h"
 #include "frontend/jit/JitImpl.h"
 #include "frontend/tensor/Fail.h"
@@ -59,7 +59,7 @@ void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64
           entry->mode == callMode() && std::ranges::equal(entry->words, words) && entry->isCurrent())
         return;
   }
-  std::vector<uint32_t> homes(types.size(), 0); // ahead of calls with tensors of the host
+  std::vector<uint32_t> homes(types.size(), 0); // compiled for calls whose tensors are on the host
   impl_->make(std::move(types), std::move(homes), {words.begin(), words.end()}, body, where);
 }
 

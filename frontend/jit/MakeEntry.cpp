@@ -49,7 +49,7 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
   return std::move(recorder.fingerprint);
 }
 
-/// A number for what tells calls apart.
+/// A hash of what tells calls apart.
 static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint32_t> homes,
                        std::span<const uint64_t> words) {
   uint64_t hash = callMode();
@@ -107,7 +107,7 @@ static FinishOptions::Pipeline pipelineOf(const JitOptions &options, const std::
   }
   return {kMicroBatches, options.pipeline->size, order};
 }
-/// What is cut along the mesh's first axis, and into micro-batches.
+/// The dimension that is cut along the mesh's first axis and into micro-batches.
 static std::optional<int> shardAxisOf(const JitOptions &options) {
   return options.pipeline ? options.shard_axis.value_or(0) : options.shard_axis;
 }
@@ -189,7 +189,7 @@ void checkShardAxis(const JitOptions &options, std::span<const TensorType> types
   int64_t parts = options.pipeline ? options.pipeline->micro_batches : 1;
   if (!options.mesh.empty())
     parts *= options.mesh.front().size;
-  else if (!options.pipeline) // of all accelerators: none of a size that is open
+  else if (!options.pipeline) // cut over all accelerators: no dynamic size is known to divide
     parts = std::numeric_limits<int32_t>::max();
   for (const TensorType &type : types)
     if (axis && *axis >= 0 && type.rank() > *axis && parts > 0)
@@ -267,7 +267,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
     if (!assigned)
       assigned = updated.front();
     const std::array both{assigned, updated.front()};
-    known.unlock(); // a thread that holds the group may want it
+    known.unlock(); // join waits for groups, whose holder may wait for `mutex`
     StateGroup::join(both);
   }
 
@@ -286,7 +286,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   }
   dropped.reset();
   ++generation;
-  for (const auto &last : lastCalls) // calls that did not come by here are uses as well
+  for (const auto &last : lastCalls) // hits of a LastCall bypass the cache: count them as uses here
     if (const uint64_t hits = last->hits.load(std::memory_order_relaxed); last->entry && last->hitsSeen != hits) {
       last->hitsSeen = hits;
       if (auto used = std::ranges::find(entries, last->entry); used != entries.end())
@@ -298,8 +298,8 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   return entry;
 }
 
-/// The types of a call with symbols where a known program differs: nothing if there is none that differs in one size only.
-/// The same two sizes in several places are one symbol: a batch of images with their labels.
+/// The call's types with symbols where those of a known program differ; nothing if each known program differs in more
+/// than one pair of sizes. The same pair in several places is one symbol: a batch of images with their labels.
 std::optional<std::vector<TensorType>>
 JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const uint64_t> words, uint32_t mode) const {
   for (const auto &entry : entries) {
@@ -345,7 +345,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
   {
     std::lock_guard lock(mutex);
     if (!options.infer_dynamic || !options.mesh.empty() || options.shard_axis ||
-        options.pipeline) // parts of an open size are not cut
+        options.pipeline) // a dynamic size cannot be cut into parts
       return nullptr;
     general = generalized(types, words, callMode());
     if (!general || std::ranges::find(refused, *general) != refused.end())
@@ -355,7 +355,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
     return make(*general, homes, words, body, where, &types);
   } catch (const InternalError &) {
     throw;
-  } catch (const Error &) { // the function wants to know the size: each has a program of its own, as before
+  } catch (const Error &) { // the function needs the size as a number: each size keeps a program of its own
     std::lock_guard lock(mutex);
     refused.push_back(std::move(*general));
     return nullptr;
@@ -378,11 +378,11 @@ void JitCore::Impl::failSpent(const Difference *now, TraceBody &body, const std:
   fail<TraceError>(budget.message(options, now, body), toLoc(where), "jit", budget.hint(options));
 }
 
-/// A call that needs one program too many: throws, or is one to run op by op.
+/// A call that is over the budget: throws, or returns for the call to run op by op.
 void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::source_location &where) {
   const auto machine = currentMachine();
   const std::optional<runtime::MachineModel> model = modelFor(options, machine.get(), where);
-  // Ops that run one by one run on the host, and flush subnormal numbers.
+  // Imperative ops run on the host, and flush subnormal numbers.
   const bool needsProgram = options.keep_subnormals || (model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
                               return d.device.kind != runtime::DeviceKind::Cpu;
                             }));
@@ -410,7 +410,7 @@ void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::sour
   }
 }
 
-/// Null: the budget is spent, and the function itself is to run.
+/// Null: the budget is spent, and the call must run op by op.
 Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
   Found found = find(args, callMode());
   if (!found.entry) {

@@ -52,7 +52,7 @@ void profile_start(size_t most, std::source_location where) {
 
 namespace detail {
 
-/// For a process that ends: no other code can tell any more.
+/// The process ends, so failures can only be printed.
 static void reportAtExit(const char *path, std::chrono::steady_clock::time_point until) {
   try {
     if (runtime::finishQueued(until))

@@ -19,20 +19,20 @@ struct Difference {
   std::string text; ///< "tensor 0: f32[3] instead of f32[2]"
 };
 
-/// Of one function. Not synchronized.
+/// The budget of one function. Not synchronized.
 class RetraceBudget {
 public:
-  /// A program is to be made for calls of this kind, a number for what tells them apart.
+  /// A program is needed for calls of this kind, a hash of what tells calls apart.
   void need(uint64_t kind) { kinds_.insert(kind); }
   void made() { ++made_; }
-  /// So many programs were dropped on request, and may be made again.
+  /// Programs that were dropped on request do not count against the budget.
   void giveBack(size_t programs) { made_ -= programs; }
-  /// A program had to be made because of this.
+  /// Counts why a program had to be made.
   void note(const Difference &difference);
 
   bool isSpent(const JitOptions &options) const;
-  /// That it is spent, for a call that differs from the program before in `now`: how many programs there were, and what
-  /// changes most often, with the number of that argument.
+  /// The message that the budget is spent: how many programs were made, and which argument changes most often. `now`:
+  /// how the call differs from the last program.
   std::string message(const JitOptions &options, const Difference *now, const TraceBody &body) const;
   std::string hint(const JitOptions &options) const;
   /// True once: the caller is to warn.
@@ -43,11 +43,11 @@ private:
 
   struct Often {
     uint64_t count = 0;
-    std::string text; ///< the last time
+    std::string text; ///< of the latest one
   };
   uint64_t made_ = 0;
   bool warned_ = false;
-  std::unordered_set<uint64_t> kinds_; ///< that a program was made for, kept or not
+  std::unordered_set<uint64_t> kinds_; ///< of calls that a program was made for, kept or not
   std::map<std::pair<Difference::Kind, size_t>, Often> differences_;
 };
 

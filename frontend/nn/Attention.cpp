@@ -40,7 +40,8 @@ std::optional<Tensor> joinMasks(const AttentionMasks &masks, DType dtype) {
                                   : where(*keys, *scores, -std::numeric_limits<double>::infinity());
 }
 
-/// The weights of keys, for dropout; scaled_dot_product_attention has them inside.
+/// The softmax weights of the keys, computed apart as dropout needs them; scaled_dot_product_attention does not return
+/// them.
 Tensor attentionWeights(const Tensor &q, const Tensor &k, const std::optional<Tensor> &mask, bool causal) {
   const double scale = 1 / std::sqrt(static_cast<double>(q.dim(-1)));
   Tensor scores = matmul(q * scale, transpose(k, {0, 1, 3, 2}));

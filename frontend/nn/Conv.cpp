@@ -40,7 +40,7 @@ template <int N> Padding<N>::Padding(const char *name) : PerAxis<N>(0), same(std
     throw Error("there is no padding \"" + std::string(name) + "\": it is a number, \"same\" or \"valid\"");
 }
 
-/// What all convolutions need, whatever their options are called.
+/// The checks that all convolutions share, whatever their options are called.
 template <int N, typename Options>
 static void checkConvolution(const std::string &name, int64_t channels, const PerAxis<N> &kernel,
                              const Options &options) {
@@ -147,7 +147,7 @@ template <int N> Tensor AdaptiveAvgPool<N>::forward(Tensor x) const {
   }
   if (even)
     return avg_pool(x, window, window);
-  // One dimension after the other: the mean over a box is the mean of means over its lines.
+  // One dimension at a time: the mean over a box is the mean of the means over its lines.
   const DType dtype = detail::parameterType(x), wide = dtype == f64 ? f64 : f32;
   Tensor y = cast(x, wide);
   const int last = x.rank() - 1;

@@ -38,7 +38,7 @@ void checkCtc(const Tensor &log_probs, const Tensor &targets, const Tensor &inpu
     failCtc("blank is " + std::to_string(options.blank) + ", no class of " + log_probs.type().str());
 }
 
-/// x [batch, n], `by` places further on in the second dimension; `value` comes in.
+/// x [batch, n], shifted by `by` in the second dimension; `value` fills the front.
 Tensor shifted(const Tensor &x, int64_t by, double value) {
   return slice(pad(x, {0, by}, {0, 0}, value), {0, 0}, {x.dim(0), x.dim(1)});
 }
@@ -60,12 +60,13 @@ Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &in
   const Tensor blanks = full({batch, most}, static_cast<double>(options.blank), i64);
   const Tensor pairs = reshape(concat({expand_dims(blanks, 2), expand_dims(labels, 2)}, 2), {batch, most * 2});
   const Tensor classes = pad(pairs, {0, 0}, {0, 1}, static_cast<double>(options.blank));
-  // From a label to another one the blank between them may be left out.
+  // A path may go from a label to the next one without the blank between, if the two differ.
   const Tensor mayLeap =
       logical_and(classes != options.blank, classes != shifted(classes, 2, static_cast<double>(options.blank)));
   const Tensor emitted = maximum(take_along_axis(probs, expand_dims(classes, 0), 2), kNever);
 
-  // The log probability of all alignments of the steps so far that end at a place. Before the first step: at the first.
+  // For each place the log probability of all alignments of the steps so far that end there. Before the first step:
+  // only the first place.
   const Tensor none = full({batch, places}, kNever, type);
   const Tensor start = tressel::where(iota({places}) == 0, zeros_like(none), none);
   auto [reached, ignored] = scan(
@@ -81,7 +82,7 @@ Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &in
       start, std::pair(emitted, iota({probs.dim(0)})), where);
   (void)ignored;
 
-  // Behind the last label or the blank that follows it.
+  // The log probability at the last label, or at the blank that follows it.
   auto at = [&, reached = reached](const Tensor &place) {
     return squeeze(take_along_axis(reached, expand_dims(place, 1), 1), 1);
   };

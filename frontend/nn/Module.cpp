@@ -15,11 +15,11 @@ namespace detail {
 struct ParameterImpl : tressel::detail::VariableImpl {
   Initializer init;
   DType dtype = f32;
-  bool fixedType = false; ///< by ModuleHandle::to
+  bool fixedType = false; ///< set by ModuleHandle::to
   std::optional<Shape> shape;
   std::optional<uint64_t> seed;
 
-  /// Outside of any trace, whatever is being recorded.
+  /// Computed outside of any trace, also while one is recorded.
   void fill(const Shape &wanted) {
     tressel::detail::RecorderScope outside(nullptr);
     set(init(wanted, dtype, *seed));
@@ -27,7 +27,7 @@ struct ParameterImpl : tressel::detail::VariableImpl {
 };
 
 namespace {
-/// What was copied so far, by what it was copied from.
+/// Copies made so far, by the original.
 struct CloneMap {
   std::unordered_map<const void *, std::shared_ptr<void>> copies;
 };
@@ -75,7 +75,7 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   if (slot)
     return std::static_pointer_cast<Node>(slot);
   auto made = std::make_shared<Node>(node->type);
-  slot = made; // before the children: a node may be reached twice
+  slot = made; // before the children: a shared node may be reached twice
   made->path = node->path;
   made->rootSeed = node->rootSeed;
   made->frozen = node->frozen;

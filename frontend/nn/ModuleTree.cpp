@@ -1,4 +1,4 @@
-// The tree of modules: paths, what is held where, changes of the tree, its table.
+// The tree of modules: paths, contents, changes, and the summary table.
 #include "frontend/io/Parameters.h"
 #include "frontend/tensor/Convert.h"
 #include "frontend/tensor/Fail.h"
@@ -39,7 +39,7 @@ std::string Node::nameOf(const ScopeOwner &child) const {
 }
 
 bool Node::holds(const Node &node) const {
-  std::set<const Node *> seen; // what is shared is looked into once
+  std::set<const Node *> seen; // shared modules are visited once
   auto look = [&](auto &self, const Node &at) -> bool {
     return &at == &node || (seen.insert(&at).second && std::ranges::any_of(at.children, [&](const Child &child) {
                               return self(self, *child.node);
@@ -48,7 +48,7 @@ bool Node::holds(const Node &node) const {
   return look(look, *this);
 }
 
-/// `part` would be below `whole`, which is below `part` or the same.
+/// Throws: adding `part` below `whole` would make a cycle, as `whole` is `part` or below it.
 [[noreturn]] static void failCircle(const Node &part, const Node &whole, const char *op,
                                     const std::source_location &where) {
   tressel::detail::fail<Error>(
@@ -158,7 +158,7 @@ void noteResult(const Node &node, std::vector<Tensor> results) {
 
 namespace {
 
-/// Notes what every module gives.
+/// Records the result of every module.
 class SummaryRecorder final : public tressel::detail::InferRecorder {
 public:
   void leaveModule(const tressel::detail::ScopeOwner &module, std::span<const Tensor> tensors) override {
@@ -201,7 +201,7 @@ std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::d
   inferUnder(recorder, inputs, body, "summary", where);
   std::vector<std::array<std::string, 4>> rows{{"path", "class", "result", "parameters"}};
   int64_t total = 0, frozen = 0;
-  std::set<const void *> counted; // what is shared counts once
+  std::set<const void *> counted; // a shared Variable counts once
   ModuleHandle(node.shared_from_this()).apply([&](const std::string &path, const ModuleHandle &module) {
     int64_t own = 0;
     for (const Node::Held &h : module.node()->held) {
@@ -268,7 +268,7 @@ int64_t ModuleHandle::parameter_count() const {
   return count;
 }
 
-/// Those below that are not placed themselves, or are of a stage of their own, go with it.
+/// Applies `place` to this module and those below, except those that have a device or a stage of their own.
 template <typename Place>
 static void moveHeld(const detail::Node &node, const Place &device, const std::source_location &where,
                      uint32_t detail::Node::*own) {
@@ -280,7 +280,7 @@ static void moveHeld(const detail::Node &node, const Place &device, const std::s
 }
 
 void ModuleHandle::on(Device device, std::source_location where) const {
-  tressel::detail::refOf(device); // throws for what is none
+  tressel::detail::refOf(device); // throws if there is no such device
   moveHeld(get(where), device, where, &detail::Node::placed);
   get().placed = static_cast<uint32_t>(device.index + 2);
   get().stage = 0;

@@ -11,7 +11,7 @@ using detail::parameterType;
 
 DType wideType(const Tensor &x) { return x.dtype() == f64 ? f64 : f32; }
 
-/// The parameters' values, or those that change nothing.
+/// The values of scale and bias, or 1 and 0 without them.
 std::pair<Tensor, Tensor> affine(const std::optional<Parameter> &scale, const std::optional<Parameter> &bias,
                                  const Shape &shape, DType dtype) {
   if (scale)
@@ -42,11 +42,11 @@ Tensor BatchNorm::normalizeBatch(const Tensor &x, const Tensor &scale, const Ten
         "train with larger batches, or freeze() the module");
   const auto [y, centre, variance] = batch_norm_train(x, scale, bias, options_.epsilon);
   const double share = options_.momentum;
-  // A batch of any size may have one element, which moves the variance towards 0.
+  // max with 1: a batch of dynamic size may have one element, whose variance is then 0.
   const Tensor unbiased =
       count.is_static() ? variance * (static_cast<double>(int64_t(count)) / static_cast<double>(int64_t(count) - 1))
                         : variance * (cast(count, x.dtype()) / cast(max(count - 1, 1), x.dtype()));
-  const auto move = [share](const Parameter &running, const Tensor &now) { // it keeps its type
+  const auto move = [share](const Parameter &running, const Tensor &now) { // the running statistic keeps its type
     running.assign(running.value() * (1 - share) + cast(now * share, running.dtype()));
   };
   move(mean_, centre);

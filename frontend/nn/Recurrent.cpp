@@ -69,7 +69,7 @@ Tensor gruStep(const Tensor &fromX, const Tensor &fromHidden, const Tensor &hidd
 
 Tensor zeroState(const Tensor &x, int64_t width) { return zeros({x.dim(0), width}, parameterType(x)); }
 
-/// Row i of the first dimension, which goes.
+/// Row i of the first dimension, with that dimension removed.
 Tensor row(const Tensor &x, int64_t i) {
   std::vector<Size> starts(static_cast<size_t>(x.rank()), 0), limits(x.type().shape.begin(), x.type().shape.end());
   starts[0] = i;
@@ -136,7 +136,7 @@ public:
 private:
   Tensor runPass(const Tensor &x, const RecurrentPass &pass, States &states, bool fromEnd) const {
     const Tensor fromX = affine(x, pass.weightIn, pass.biasIn, units_); // for all steps at once
-    // Those of the steps get their shapes here, as nothing can be made in a loop's body.
+    // The recurrent parameters get their shapes here, as a loop's body cannot create parameters.
     const DType dtype = parameterType(x);
     pass.weightHidden.need({hidden_, units_}, dtype);
     if (pass.biasHidden)

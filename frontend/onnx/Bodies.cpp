@@ -11,10 +11,10 @@
 
 namespace tressel::onnx {
 
-/// Bodies within bodies: what a schedule holds.
+/// The deepest nesting of bodies that a schedule supports.
 static constexpr int kDeepestBody = 8;
-/// A body is imported more than once where a loop is unrolled or a first way of making it fails; loops in loops
-/// multiply that. This bounds what a small file can ask for.
+/// A body is imported several times where a loop is unrolled, or where the first way to build it fails; nested loops
+/// multiply that. This bounds the work that a small file can cause.
 static constexpr int64_t kMostUnrolledNodes = 50'000;
 
 //===-- Nodes ----------------------------------------------------------------------------------------------------===//
@@ -67,7 +67,7 @@ static void importNode(GraphState &state, const ::onnx::NodeProto &node, int ind
 }
 
 void importNodes(GraphState &state, const ::onnx::GraphProto &graph) {
-  if (state.mostBodyNodes == 0) { // a large body may be imported in each of the ways to make a loop
+  if (state.mostBodyNodes == 0) { // a large body may be imported once for each way to build a loop
     forEachNode(graph, [&](const ::onnx::NodeProto &, const std::string &) { state.mostBodyNodes += 3; });
     state.mostBodyNodes += kMostUnrolledNodes;
   }
@@ -83,7 +83,7 @@ std::vector<Value> NodeImporter::importBody(const char *name, std::vector<Value>
   if (inputs.size() != arguments.size())
     fail("'" + std::string(name) + "' takes " + std::to_string(inputs.size()) + " values instead of " +
          std::to_string(arguments.size()));
-  struct Inside { // leaves the body however that ends
+  struct Inside { // leaves the body also by an exception
     Inside(GraphState &state, std::string where) : state(state), outside(std::exchange(state.where, std::move(where))) {
       state.scopes.emplace_back();
     }
@@ -112,7 +112,7 @@ std::vector<Value> NodeImporter::importBody(const char *name, std::vector<Value>
 
 //===-- Ops with bodies ------------------------------------------------------------------------------------------===//
 
-/// A body that is part of no op yet, and the values that it gives.
+/// A body that no op owns yet, and its values.
 struct NodeImporter::Recorded {
   struct Delete {
     void operator()(mlir::Block *block) const {
@@ -143,17 +143,17 @@ NodeImporter::Recorded NodeImporter::record(const std::vector<TensorType> &argum
   return body;
 }
 
-/// Sizes are i64 as long as they are known; where they become a body's value, they get the type of the others there.
+/// Sizes are i64 while they are known; as a body's value they get the type that the other branch or iteration gives.
 Value NodeImporter::fit(Value v, const TensorType &type) {
   if (v.symbolic && v.type.shape == type.shape && v.dtype() != type.dtype && isInteger(type.dtype))
     return cast(Value(v.type, materialize(v)), type.dtype);
   return v;
 }
 
-/// Makes an op and gives it its bodies and what they use from outside.
+/// Builds a control op from recorded bodies, with the operands that they use from outside.
 std::vector<Value> NodeImporter::addControl(std::vector<Recorded> bodies,
                                             llvm::function_ref<mlir::Operation *(mlir::OpBuilder &)> create) {
-  std::vector<std::vector<mlir::Value>> yielded(bodies.size()); // before the op: constants among them stand there
+  std::vector<std::vector<mlir::Value>> yielded(bodies.size()); // before the op, as constants among them are made there
   for (size_t i = 0; i < bodies.size(); ++i)
     for (const Value &v : bodies[i].results)
       yielded[i].push_back(materialize(v));
@@ -184,7 +184,7 @@ std::vector<Value> NodeImporter::emitCond(const Value &flag, const BodyFn &then,
   auto &yes = bodies[0].results, &no = bodies[1].results;
   if (yes.size() != no.size())
     fail("one branch gives " + std::to_string(yes.size()) + " values, the other " + std::to_string(no.size()));
-  std::vector<std::optional<Value>> known(yes.size()); // what both know to be the same stays known
+  std::vector<std::optional<Value>> known(yes.size()); // values that both branches know to be equal stay known
   std::vector<mlir::Type> types;
   std::vector<Value> kept[2];
   for (size_t i = 0; i < yes.size(); ++i) {
@@ -270,7 +270,7 @@ std::vector<Value> NodeImporter::emitScan(Size trips, std::vector<Value> carried
   });
 }
 
-/// A body's results, the first of which are the next of the carried values.
+/// The body's results, the first of which are the next carried values. Unsupported if one of these changes its type.
 std::vector<Value> NodeImporter::sameCarried(const std::vector<Value> &carried, std::vector<Value> results) {
   if (results.size() < carried.size())
     fail("a body gives " + std::to_string(results.size()) + " values, fewer than the " +
@@ -288,7 +288,7 @@ std::optional<std::vector<Value>> NodeImporter::attempt(Refusal &refusal,
                                                         const std::function<std::vector<Value>()> &emission) {
   const size_t listed = graph_.unsupported.size();
   try {
-    Recorded made; // in a block of its own, so that nothing is left of what comes to nothing
+    Recorded made; // in a block of its own, which is dropped if the attempt fails
     {
       mlir::OpBuilder::InsertionGuard guard(graph_.builder);
       graph_.builder.setInsertionPointToEnd(made.block.get());

@@ -1,4 +1,4 @@
-// What is computed at import: small values that are known, and sizes that are expressions over symbols.
+// Evaluation at import: small known values, and sizes as expressions over symbols.
 #include "frontend/onnx/NodeImporter.h"
 #include "ir/op/Infer.h"
 #include "ir/op/Sym.h"
@@ -17,7 +17,7 @@ static Value sizesValue(op::HostTensor sizes) {
       std::any_of(bits, bits + sizes.type.shape.numElements(), [](int64_t b) { return b < Size::kLeast; });
   return Value(std::move(sizes), symbolic);
 }
-/// Whether all elements are sizes: a model's own numbers may be too small.
+/// Whether all elements are sizes. A model's own number may be below Size::kLeast, which is none.
 static bool holdsSizes(const Value &v) {
   const int64_t *numbers = v.host->as<int64_t>();
   return v.symbolic ||
@@ -27,7 +27,7 @@ static bool holdsSizes(const Value &v) {
 /// One step of a scalar program on sizes; nothing if that is no expression, or not decided by the bounds.
 static std::optional<Size> scalarOfSizes(const op::ScalarNode &node, const std::optional<Size> (&args)[3]) {
   using enum op::ScalarOp;
-  switch (node.op) { // what one operand may decide
+  switch (node.op) { // cases that one operand decides
   case Const:
     return tressel::Size::clamped(node.i);
   case And:
@@ -66,7 +66,7 @@ static std::optional<Size> scalarOfSizes(const op::ScalarNode &node, const std::
   case Mul:
     return a * b;
   case Div:
-  case Rem: // of what is not negative, rounding down is cutting off
+  case Rem: // for non-negative operands rounding down is truncation
     if (dim::bounds(a).lo < 0 || dim::bounds(b).lo <= 0)
       return {};
     return node.op == Div ? dim::floorDiv(a, b) : dim::mod(a, b);
@@ -104,8 +104,8 @@ static std::optional<Size> scalarOfSizes(const op::ScalarNode &node, const std::
   }
 }
 
-/// An elementwise op on sizes, by its scalar program; nothing if that is no expression over sizes, or a comparison that
-/// depends on them: then the program computes it when it runs.
+/// An elementwise op on sizes, by its scalar program. Nothing if the result is no size expression, or depends on a
+/// comparison that bounds do not decide: then the program computes it at run time.
 std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const std::vector<Value> &operands,
                                                 const op::Attrs &attrs, const TensorType &result) const {
   std::vector<TensorType> types;
@@ -117,7 +117,7 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
       return {};
   }
   const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
-  // A conversion to another integer keeps the sizes as they are: no 32 bits hold an expression.
+  // Conversion to a narrower integer keeps the symbolic sizes, as 32 bits cannot hold an expression.
   if (operands.size() == 1 && isInteger(result.dtype) &&
       std::ranges::all_of(program.nodes, [](const op::ScalarNode &n) {
         return n.op == op::ScalarOp::Operand || n.op == op::ScalarOp::Cast;
@@ -126,7 +126,7 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
   if (result.dtype != DType::i64 && result.dtype != DType::boolean)
     return {};
   op::HostTensor out = op::HostTensor::allocate(result);
-  std::vector<std::optional<Size>> values(program.nodes.size()); // nothing: not known, which may not matter in the end
+  std::vector<std::optional<Size>> values(program.nodes.size()); // nothing: unknown, which the final result may not use
   for (int64_t e = 0; e < result.shape.numElements(); ++e) {
     for (size_t i = 0; i < program.nodes.size(); ++i) {
       const op::ScalarNode &node = program.nodes[i];
@@ -182,7 +182,7 @@ static std::optional<Value> reduceSizes(const op::OpInfo &info, const std::vecto
     default:
       return {};
     }
-  if (value == kDynamic) // the expression left 64 bits
+  if (value == kDynamic) // the expression exceeds 64 bits
     return {};
   op::HostTensor out = op::HostTensor::allocate(result);
   *out.as<int64_t>() = value.bits();
@@ -200,7 +200,7 @@ std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vecto
       return {};
     operands.push_back(*v.host);
   }
-  // Sizes that are symbols are moved about like numbers, and computed with as expressions.
+  // Movement ops treat symbolic sizes like numbers; arithmetic makes expressions of them.
   const bool symbolic = std::ranges::any_of(inputs, &Value::symbolic);
   if (symbolic) {
     if (info.elementwise)

@@ -99,7 +99,7 @@ public:
       state_.scopes[0].emplace(input.name, Value(inputType(input), body->getArgument(static_cast<unsigned>(i))));
     }
     auto argument = static_cast<unsigned>(model.inputs().size());
-    for (const Weight &weight : options_.weights) { // before the constants of these names, which are passed over
+    for (const Weight &weight : options_.weights) { // before the constants of the same names, which are skipped
       func.setArgAttr(argument, graph::kNameAttr, b.getStringAttr(weight.name));
       state_.scopes[0].emplace(weight.name, Value(weight.type, body->getArgument(argument++)));
     }
@@ -133,8 +133,8 @@ private:
     return type;
   }
 
-  /// What is computed is what the model declares, as far as it does. A size that may come from one given for an open dimension is not
-  /// held against the model: exporters leave there what the size was when they ran.
+  /// Checks the computed type against the declared one. A declared size that may come from a given open dimension is
+  /// not checked: exporters leave there the size of their own run.
   void checkOutput(const DeclaredValue &output, const TensorType &type) const {
     const bool isForAllSizes = std::ranges::all_of(dims_, [](const BoundDim &d) { return d.size.isSymbolic(); });
     bool fits = !output.hasType || output.dtype == type.dtype;
@@ -143,7 +143,7 @@ private:
       for (size_t i = 0; fits && isForAllSizes && i < output.dims.size(); ++i) {
         const Size declared = output.dims[i].size, computed = type.shape[static_cast<int>(i)];
         fits = declared == kDynamic || declared == 0 || computed.isSymbolic() ||
-               declared == computed; // 0: some write it for unknown
+               declared == computed; // some exporters write 0 for unknown
       }
     }
     if (fits)
@@ -164,9 +164,9 @@ private:
       Value v = *state_.find(name);
       const auto &outputs = state_.model.outputs();
       const auto declared =
-          std::ranges::find(outputs, name, &DeclaredValue::name); // values within the graph are none of them
+          std::ranges::find(outputs, name, &DeclaredValue::name); // values within the graph are not declared outputs
       if (v.symbolic && declared != outputs.end() &&
-          isInteger(declared->dtype)) // i64 until now, whatever it was converted to
+          isInteger(declared->dtype)) // sizes are i64 until here, whatever type they were converted to
         v = emitter.cast(Value(v.type, emitter.materialize(v)), declared->dtype);
       results.push_back(emitter.materialize(v));
       resultTypes.push_back(results.back().getType());
@@ -192,7 +192,7 @@ Imported import(const ModelFile &model, mlir::MLIRContext &context, const Import
 
 Imported importOpen(const ModelFile &model, mlir::MLIRContext &context, ImportOptions options) {
   options.keepDynamic = true;
-  std::vector<std::string> open; // that nobody gave
+  std::vector<std::string> open; // dimensions without a given size
   for (const BoundDim &b : bindDims(model, options))
     if (!options.dims.contains(b.name))
       open.push_back(b.name);
@@ -220,12 +220,12 @@ Imported importOpen(const ModelFile &model, mlir::MLIRContext &context, ImportOp
   if (open.empty())
     std::rethrow_exception(last);
   std::optional<Imported> least = attempt(all);
-  if (!least) // both, since giving sizes or bounds may help
+  if (!least) // try both, as giving sizes or bounds may help
     throw InputError(refused.at(all) + "\n  That is with 1 for each dimension that is not given (--dim). They cannot stay "
                                        "dynamic: " + refused.at(none));
   isFixed = all;
-  // By size: then what a set holds is there for a reason, which the set without it gave. Each try is an import, so that
-  // among many dimensions only some sets are tried.
+  // Smaller sets first: then each member of a set is necessary, as the set without it failed. Each try is an import, so
+  // with many dimensions only some sets are tried.
   constexpr size_t kMostTries = 16;
   for (size_t size = 1; size < open.size() && !found; ++size) {
     std::vector<bool> set = none;
@@ -251,7 +251,7 @@ Imported importOpen(const ModelFile &model, mlir::MLIRContext &context, ImportOp
 
 std::vector<Malformed> findMalformed(const ModelFile &model, mlir::MLIRContext &context) {
   std::vector<Malformed> found;
-  for (bool keepDynamic : {true, false}) // an op that needs a size as a number is passed over where it is open
+  for (bool keepDynamic : {true, false}) // an op that needs a size as a number is skipped while the size is open
     try {
       ImportOptions options;
       options.keepDynamic = keepDynamic;
@@ -260,7 +260,7 @@ std::vector<Malformed> findMalformed(const ModelFile &model, mlir::MLIRContext &
       for (Malformed &m : list)
         if (std::ranges::find(found, m.node, &Malformed::node) == found.end())
           found.push_back(std::move(m));
-    } catch (const InputError &) { // of the whole model, for such sizes
+    } catch (const InputError &) { // the whole model cannot have such sizes
     }
   return found;
 }

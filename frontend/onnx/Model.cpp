@@ -22,7 +22,7 @@ using tressel::detail::toLoc;
 
 namespace {
 
-/// Kinds of calls that are remembered: an import costs milliseconds, and what it gives is small.
+/// Imported programs that are kept: an import costs milliseconds, and a program is small.
 constexpr size_t kMostPrograms = 64;
 
 /// A context for one import.
@@ -41,7 +41,7 @@ private:
   mlir::MLIRContext context_;
 };
 
-/// The value of the file as a tensor with memory of its own: programs update weights in place.
+/// A copy of the file's value in memory of its own, as programs update weights in place.
 nn::Initializer copyOf(op::HostTensor value) {
   return [value = std::move(value)](const Shape &, DType dtype, uint64_t) {
     const Tensor tensor = tressel::detail::fromBytes(value.data.get(), value.type, std::source_location::current());
@@ -58,7 +58,7 @@ std::string describe(const Input &input) {
 
 } // namespace
 
-/// What all copies of a model share.
+/// Shared by all copies of a model.
 struct Model::Impl {
   Impl(const std::string &path, const LoadOptions &options)
       : file(std::make_shared<const ModelFile>(ModelFile::load(path))), outputs(outputNames(*file, options.outputs)) {
@@ -84,8 +84,8 @@ struct Model::Impl {
       settleWeights(keepDynamic);
   }
 
-  /// Weights that nodes must know become constants. What else stands against such sizes is left for the sizes of a call to decide, except
-  /// what no sizes can mend.
+  /// Makes constants of the weights whose value nodes must know. Other errors for open sizes are left to the sizes of a
+  /// call, unless no sizes can fix them.
   void settleWeights(bool keepDynamic) {
     ImportOptions options = request;
     options.keepDynamic = keepDynamic;
@@ -114,7 +114,7 @@ struct Model::Impl {
 
   std::shared_ptr<const ModelFile> file;
   ImportOptions request;
-  std::vector<size_t> used; ///< the file's inputs that are this model's
+  std::vector<size_t> used; ///< which of the file's inputs this model has
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
 
@@ -178,7 +178,7 @@ std::shared_ptr<const Replay> Model::Impl::programFor(std::span<const Tensor> te
     Imported imported = import(*file, context, options);
     replay = std::make_shared<const Replay>(imported.module->lookupSymbol<mlir::func::FuncOp>("main"));
   } catch (const UnsupportedError &error) {
-    // Found only with these sizes.
+    // needed as constants with these sizes only
     const std::vector<size_t> constants = neededAsConstants(*file, request.weights, error.list);
     std::string names;
     for (size_t i : constants)
@@ -196,7 +196,8 @@ std::shared_ptr<const Replay> Model::Impl::programFor(std::span<const Tensor> te
 
 Model::Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) { addWeights(); }
 
-/// The node that holds a weight, and the weight's name there; groups on the way are made. Null if its name gives no path of its own.
+/// The node that holds a weight, and the weight's name there; creates the groups along the path. Null if the name gives
+/// no path of its own.
 static std::pair<nn::detail::Node *, std::string> placeFor(nn::detail::Node &root, const std::string &name) {
   auto isHeld = [](const nn::detail::Node &node, const std::string &part) {
     return std::ranges::find(node.held, part, &nn::detail::Node::Held::name) != node.held.end();
@@ -207,7 +208,7 @@ static std::pair<nn::detail::Node *, std::string> placeFor(nn::detail::Node &roo
       parts.emplace_back();
     else
       parts.back().push_back(c);
-  constexpr size_t kDeepest = 32; // of any network that people write; walks over modules recurse
+  constexpr size_t kDeepest = 32; // deeper than any real network; walks over modules recurse
   if (std::ranges::find(parts, "") != parts.end() || parts.size() > kDeepest)
     return {};
   nn::detail::Node *node = &root;
@@ -257,7 +258,7 @@ Tensor Model::operator()(const Arg &x) const {
   return call_at(x.where(), std::vector<Tensor>{x.as_tensor()}).front();
 }
 
-/// A recorded program holds as long as no group is frozen or moved, as for modules that are called.
+/// A recorded program depends on groups not being frozen or moved, as it does for modules that are called.
 static void noteGroups(const nn::detail::Node &node) {
   for (const nn::detail::Node::Child &child : node.children) {
     nn::detail::noteCall(*child.node);

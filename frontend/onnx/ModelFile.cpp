@@ -95,7 +95,7 @@ static std::vector<op::HostTensor> loadRanges(const runtime::InputFile &file, co
     uint64_t offset;
     std::span<std::byte> to;
   };
-  std::vector<Part> parts; // most of the time goes into memory's first touch: all threads share that
+  std::vector<Part> parts; // first touch of the memory dominates, so all threads share it
   std::byte *at = block.data.get();
   for (const FileRange &range : ranges) {
     tensors.push_back(range.bytes == 0 ? op::HostTensor()
@@ -146,7 +146,7 @@ ModelFile ModelFile::parseMessage(std::string_view bytes, size_t fileBytes, std:
     m.fail("larger than 2 GiB, the limit of the format; keep the weights in external data");
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(100); // graphs inside graphs; deeper ones are refused rather than followed
+  stream.SetRecursionLimit(100); // nested graphs; deeper nesting is refused, not followed
   if (!m.proto_->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     m.fail("not an ONNX model, or damaged: no protobuf message after byte " + std::to_string(stream.CurrentPosition()));
   m.check();
@@ -165,7 +165,7 @@ std::string ModelFile::producer() const {
   return text;
 }
 
-/// The names of a graph while they are checked, and of those around it.
+/// The names of a graph and of those around it, while they are checked.
 struct ModelFile::Scope {
   const Scope *around;
   std::string where; ///< before the labels of its nodes
@@ -177,7 +177,7 @@ struct ModelFile::Scope {
   bool defines(const std::string &name) const { return defined.contains(name) || (around && around->defines(name)); }
 };
 
-/// What the rest of the importer may rely on.
+/// Checks everything that the rest of the importer relies on.
 void ModelFile::check() {
   if (!proto_->has_graph())
     fail("not an ONNX model: it holds no graph");
@@ -237,7 +237,8 @@ DeclaredValue ModelFile::declared(const void *valueInfo, bool isInput) const {
   return value;
 }
 
-/// Every name is defined once in its graph and before its uses. Bodies see what is defined before them around them.
+/// Every name is defined once in its graph, and before its uses. Bodies see names that are defined before them in outer
+/// graphs.
 void ModelFile::checkNames(Scope scope) const {
   const ::onnx::GraphProto &graph = scope.graph;
   if (!graph.sparse_initializer().empty())

@@ -56,8 +56,7 @@ public:
   const std::string &folder() const { return folder_; }
   const ::onnx::ModelProto &proto() const { return *proto_; }
   const ::onnx::GraphProto &graph() const;
-  /// The raw data of an initializer of the graph that its message lacks, as it is large: bytes, at a multiple of 64.
-  /// Else none.
+  /// The raw data of a large initializer, which its message lacks; aligned to 64 bytes. Nothing for other initializers.
   op::HostTensor rawData(int initializer) const {
     return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)]
                                                               : op::HostTensor();
@@ -99,7 +98,7 @@ private:
 std::string qualifiedOp(const ::onnx::NodeProto &node);
 /// The node's name, or "#12".
 std::string nodeLabel(const ::onnx::NodeProto &node, int index);
-/// What names the nodes of a body: the node's label, the attribute. "If_3.then_branch/".
+/// The prefix of the labels in a body: the node's label and the attribute, "If_3.then_branch/".
 std::string bodyLabel(const std::string &node, const std::string &attribute);
 /// Why a node's op cannot be imported: not in the table (an empty reason), or not in this version; nothing if it can.
 std::optional<Unsupported> unknownOp(const ModelFile &model, const ::onnx::NodeProto &node, std::string label);

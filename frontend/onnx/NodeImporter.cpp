@@ -46,7 +46,7 @@ const Value &NodeImporter::in(int i) {
     const bool isNamed = schema && static_cast<size_t>(i) < schema->inputs.size();
     fail("input " + std::to_string(i) + " is missing" + (isNamed ? ": '" + std::string(schema->inputs[static_cast<size_t>(i)].name) + "'" : ""));
   }
-  return *graph_.find(node_.input(i)); // importNodes saw to it
+  return *graph_.find(node_.input(i)); // importNodes has checked that it is defined
 }
 
 void NodeImporter::checkInputs() const {
@@ -84,7 +84,7 @@ op::Sizes NodeImporter::knownSizes(int i, const char *what) {
   op::Sizes values;
   for (int64_t k = 0; k < v.type.shape.numElements(); ++k) {
     values.push_back(v.dtype() == i64 ? v.size(k) : Size(v.host->as<int32_t>()[k]));
-    if (values.back().isNumber()) // the smallest integers: as sizes, places and counts these are as small
+    if (values.back().isNumber()) // as sizes, places and counts, the smallest integers mean the same as this
       values.back() = std::max<Size>(values.back(), -kMaxTensorBytes);
   }
   return values;
@@ -139,7 +139,7 @@ const AttributeProto *NodeImporter::find(const char *name, int type) {
       continue;
     if (!attr.ref_attr_name().empty())
       fail("attribute '" + std::string(name) + "' refers to a function's attribute outside of a function");
-    // Old writers leave `type` out; then the field that is there tells.
+    // Old exporters omit `type`; then the field that is present decides.
     bool fits = attr.has_type() ? attr.type() == type
                                 : (type == AttributeProto::INT      ? attr.has_i()
                                    : type == AttributeProto::FLOAT  ? attr.has_f()
@@ -322,7 +322,7 @@ std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Valu
 }
 
 Value NodeImporter::iota(Size size, const Shape &shape) {
-  constexpr int64_t mostNumbers = 1 << 17; // of a constant: a model may say any size
+  constexpr int64_t mostNumbers = 1 << 17; // the most elements of a constant, as a model may declare any size
   if (!size.isNumber() || size > mostNumbers) {
     const auto axis = static_cast<int64_t>(std::ranges::find(shape, size) - shape.begin());
     return emit("iota", {}, {{"shape", op::sizesOf(shape)}, {"axis", axis}});
@@ -339,7 +339,8 @@ Value NodeImporter::table(const std::vector<double> &values, const Shape &shape,
     return constant(std::move(t));
   if (dtype != f32)
     return cast(constant(std::move(t)), dtype);
-  op::HostTensor narrow = op::HostTensor::allocate({f32, shape}); // directly, whatever the size
+  op::HostTensor narrow = op::HostTensor::allocate({f32, shape}); // in f32 directly, as a cast of a large table is not
+                                                                  // folded
   std::transform(values.begin(), values.end(), narrow.as<float>(), [](double v) { return static_cast<float>(v); });
   return constant(std::move(narrow));
 }

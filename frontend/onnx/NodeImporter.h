@@ -1,5 +1,5 @@
-// What the function that imports an op works with: the node's inputs and attributes, checked as they are read, and a
-// way to emit ops of the graph dialect that computes at import what is known at import.
+// The interface of an op's importer: the node's inputs and attributes, checked as they are read, and ops of the graph
+// dialect to emit. Values that are known at import are computed at import.
 #pragma once
 
 #include "frontend/onnx/ModelFile.h"
@@ -23,14 +23,14 @@ class GraphProto;
 
 namespace tressel::onnx {
 
-/// A tensor while importing. `host` is set when its value is known; `ir` is then made from it when an op first needs it
+/// A tensor during the import. `host` is set when its value is known; `ir` is made from that when an op first needs it
 /// as an operand, once for all copies.
 struct Value {
   TensorType type;
   std::shared_ptr<mlir::Value> ir;
   std::optional<op::HostTensor> host;
-  /// Holds sizes that are symbols, by their bits (Size::bits), so it is i64 whatever it was converted to. Not said of a
-  /// model's own numbers: exporters write the smallest integers for "to the end".
+  /// The elements are symbolic sizes, by their bits (Size::bits), so the type is i64 whatever it was converted to.
+  /// Never set for a model's own numbers: exporters write the smallest integers for "to the end".
   bool symbolic = false;
 
   Value() = default;
@@ -40,7 +40,7 @@ struct Value {
 
   int rank() const { return type.rank(); }
   Size dim(int i) const { return type.shape[i]; }
-  /// Element i of a list of integers of 64 bits that is known.
+  /// Element i of a known list of 64-bit integers.
   Size size(int64_t i) const {
     return symbolic ? Size::fromBits(host->as<int64_t>()[i]) : Size::clamped(host->as<int64_t>()[i]);
   }
@@ -50,7 +50,7 @@ struct Value {
 /// Thrown by NodeImporter::unsupported, caught where all of them are collected.
 struct NodeUnsupported {
   std::string why;
-  bool listed = false; ///< the reason is a node of a body, and that node is in the list already
+  bool listed = false; ///< the cause is a node of a body, which is listed already
 };
 
 using NamedAttrs = std::vector<std::pair<std::string_view, op::Attr>>;
@@ -61,21 +61,21 @@ struct GraphState {
 
   const ModelFile &model;
   mlir::OpBuilder builder;
-  /// The program's block. Constants are made at its end even while a body is open, whose op comes behind them: so they
-  /// are defined wherever the copies of a Value, which share one constant, are used.
+  /// The program's block. Constants are made at its end even while a body is open; the body's op is added after them.
+  /// So they dominate all uses of all copies of a Value, which share one constant.
   mlir::Block *entry = nullptr;
-  /// Values by name: the graph's, then those of the bodies that are open, inner ones last. A deque, since references to
-  /// values live while bodies are imported.
+  /// Values by name: the graph's, then those of open bodies, innermost last. A deque, as references to values must
+  /// survive the import of bodies.
   std::deque<std::unordered_map<std::string, Value>> scopes{1};
   std::vector<Unsupported> unsupported;
-  std::string where;     ///< before the names of a body's nodes: "If_3.then_branch/"
+  std::string where;     ///< prefix of the names of a body's nodes: "If_3.then_branch/"
   unsigned line = 0;     ///< number of the graph's node that is being imported
   std::unordered_set<int> passedOver; ///< nodes of the graph by number that are not imported
-  int openBodies = 0;    ///< bodies of ops that are being made
-  int64_t bodyNodes = 0;     ///< nodes imported within bodies, each time they are
-  int64_t mostBodyNodes = 0; ///< of those; set when the graph begins
-  std::optional<Unsupported> exhausted; ///< those were too many: nothing more is imported, and this is why
-  /// Where all malformed inputs are looked for: they go here, and what a node lacks otherwise is passed over.
+  int openBodies = 0;                 ///< bodies that are being built
+  int64_t bodyNodes = 0;              ///< nodes imported within bodies, counted at each import
+  int64_t mostBodyNodes = 0;          ///< the limit of bodyNodes; set when the graph begins
+  std::optional<Unsupported> exhausted; ///< set when bodyNodes exceeds the limit: nothing more is imported
+  /// If set, malformed inputs are collected here, and other errors of a node are ignored.
   std::vector<Malformed> *malformed = nullptr;
 
   /// Null if nothing of that name is defined.
@@ -94,7 +94,7 @@ public:
   int64_t opset() const { return opset_; }
   const ::onnx::NodeProto &node() const { return node_; }
 
-  /// Throws MalformedInput if an input is none that the op takes, by element type or number of dimensions (Schema.h).
+  /// Throws MalformedInput if the op does not accept an input's element type or number of dimensions (Schema.h).
   void checkInputs() const;
 
   // Inputs. An absent optional input has an empty name.
@@ -104,7 +104,7 @@ public:
   const Value &in(int i);
   /// The value of an integer input that must be known at import (shapes), as a list. May hold symbolic sizes.
   op::Sizes knownSizes(int i, const char *what);
-  /// The same of numbers (axes): unsupported for a symbol.
+  /// The same for numbers (axes): unsupported if one is a symbol.
   std::vector<int64_t> knownInts(int i, const char *what);
   std::optional<double> knownScalar(const Value &v) const;
   /// The size of a dimension for importers that compute with it as a number: unsupported if it is a symbol.
@@ -145,9 +145,9 @@ public:
   /// All results of an op that has several.
   std::vector<Value> emitAll(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs = {});
   Value constant(op::HostTensor tensor);
-  /// 0, 1, ... size - 1 as i64, in a shape that holds them.
+  /// 0, 1, ... size - 1 as i64, reshaped to `shape`.
   Value iota(Size size, const Shape &shape);
-  /// Known numbers.
+  /// A constant of these values.
   Value table(const std::vector<double> &values, const Shape &shape, DType dtype);
   /// Of rank 0 and type `dtype`; an integer type takes the nearest number that it has, as `cast` does.
   Value scalar(DType dtype, double value);
@@ -159,23 +159,23 @@ public:
   void out(int i, Value value);
 
   // Bodies (Bodies.cpp).
-  /// The outputs of the body that is attribute `name`, imported here and now: its nodes see the names around it. The model
-  /// is at fault if it does not take so many arguments.
+  /// Imports the body in attribute `name` here, where its nodes see the outer names, and gives its outputs. The model
+  /// is at fault if the body takes another number of arguments.
   std::vector<Value> importBody(const char *name, std::vector<Value> arguments);
-  /// What makes the results of a body from its arguments.
+  /// Emits a body: from its arguments to its results.
   using BodyFn = std::function<std::vector<Value>(const std::vector<Value> &)>;
   /// The results of one of two bodies without arguments. Unsupported if they differ in type.
   std::vector<Value> emitCond(const Value &flag, const BodyFn &then, const BodyFn &otherwise);
   /// `body` as long as `condition` gives true; both take the carried values. Unsupported if a carried value changes its
   /// type.
   std::vector<Value> emitWhile(std::vector<Value> carried, const BodyFn &condition, const BodyFn &body);
-  /// `body` so many times, a number or a symbolic size: from the iteration's number, the carried values and slice i of each
-  /// of `slices` along their first dimension to the next carried values and what is stacked along a new first dimension.
-  /// Gives the last carried values and the stacks.
+  /// A scan of `trips` iterations (a number or a symbolic size). `body` takes the iteration's number, the carried
+  /// values, and slice i of each of `slices` along their first dimension; it gives the next carried values, then what
+  /// is stacked along a new first dimension. Returns the last carried values and the stacks.
   std::vector<Value> emitScan(Size trips, std::vector<Value> carried, const std::vector<Value> &slices,
                               const BodyFn &body);
-  /// What `emission` gives, emitted here; or nothing, and nothing emitted, if something in it is unsupported. The reasons
-  /// are kept in `refusal` if it is the first.
+  /// Runs `emission` here. If something in it is unsupported, emits nothing and returns nothing. `refusal` keeps the
+  /// reasons if it is empty.
   struct Refusal {
     std::optional<NodeUnsupported> why;
     std::vector<Unsupported> list;

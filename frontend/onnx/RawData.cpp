@@ -8,10 +8,10 @@
 namespace tressel::onnx {
 namespace {
 
-/// Smaller ones are not worth it.
+/// Smaller weights are not worth a read of their own.
 constexpr uint64_t kLarge = 16 << 10;
 
-/// The model's bytes, seen through a window that moves.
+/// A moving window over the model's bytes.
 class Window {
 public:
   Window(uint64_t size, const ReadModel &read) : size(size), read(read) {}
@@ -116,7 +116,7 @@ void appendMessage(std::string &out, uint64_t number, const std::string &content
   out += content;
 }
 
-/// The tensor without its raw data, which is returned; nothing taken where there is none, or several.
+/// The tensor's message without its raw data, whose range is returned. Nothing is removed if there is none, or several.
 bool stripTensor(Window &in, FileRange tensor, std::string &out, FileRange &raw) {
   int count = 0;
   return forEachField(in, tensor, [&](const Field &field) {

@@ -1,5 +1,5 @@
-// The bytes of large weights, read from the file to where they will stay: the parser would copy each of them into a
-// string of its own.
+// Reads the bytes of large weights from the file directly to their final memory, as the parser would copy each into a
+// string.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,9 @@ struct WithoutWeights {
 /// Fills `to` with the bytes from `offset` on, which lie within the model.
 using ReadModel = std::function<void(uint64_t offset, std::span<char> to)>;
 
-/// Knows the three messages on the way (model, graph, tensor), and copies everything else as it is. What it cannot
-/// follow stays whole, for the parser to refuse: then `rawData` is empty. Reads the large weights' bytes not at all.
+/// Parses the three messages that lead to weights (model, graph, tensor), and copies everything else. A file that it
+/// cannot parse stays whole, for the parser to refuse: then `rawData` is empty. Does not read the bytes of large
+/// weights.
 WithoutWeights withoutWeights(uint64_t size, const ReadModel &read);
 
 } // namespace tressel::onnx

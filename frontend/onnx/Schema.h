@@ -1,5 +1,5 @@
-// What an op may be given, as data: how many inputs, of which element types, of how many dimensions. A node is held to it before
-// its importer runs, so that importers may rely on it.
+// The inputs that an op accepts, as data: number, element types, number of dimensions. A node is checked against it
+// before its importer runs, so that importers may rely on it.
 #pragma once
 
 #include "tressel/runtime/Types.h"
@@ -13,11 +13,12 @@
 
 namespace tressel::onnx {
 
-/// One way for an input's number of dimensions to be right: from `lo` to `hi`, or so many more than another input has.
+/// An allowed number of dimensions of an input: from `lo` to `hi`, or relative to that of another input.
 struct RankRule {
   int lo = 0, hi = kMaxRank;
-  int like = -1; ///< number of the other input; then lo and hi are added to what it has, the sum being at least 0
-  bool one = false; ///< besides: a single element
+  int like = -1; ///< number of the other input, to whose number of dimensions lo and hi are then added; the sum is at
+                 ///< least 0
+  bool one = false; ///< in addition: must have a single element
 };
 
 struct InputSchema {
@@ -25,7 +26,7 @@ struct InputSchema {
   bool variadic = false; ///< any number of inputs from here on
   uint32_t types = 0;    ///< a bit for each DType
   int sameAs = -1;       ///< number of the first input that must have the same element type
-  std::vector<RankRule> ranks; ///< one of them holds
+  std::vector<RankRule> ranks; ///< one of them must hold
 };
 
 /// The inputs of an op from version `since` of the operator set on.
@@ -37,13 +38,13 @@ struct OpSchema {
 /// Of an op of the default domain; null if there is none in this version.
 const OpSchema *findSchema(std::string_view type, int64_t opset);
 
-/// An input of a node. Integers that hold symbolic sizes have no element type of their own yet.
+/// An input of a node. A tensor of symbolic sizes matches any integer type.
 struct GivenInput {
   TensorType type;
   bool anyInteger = false;
 };
-/// The first thing that is wrong with a node's inputs, of which absent ones are empty, or nothing. That an input is absent is left to
-/// who asks for it: writers leave out some that the records ask for.
+/// The first problem of a node's inputs, where empty ones are absent; or nothing. Absent inputs are no problem here:
+/// exporters omit some that the records require, so importers check them.
 std::string problemWithInputs(const OpSchema &schema, std::span<const std::optional<GivenInput>> inputs);
 
 } // namespace tressel::onnx

@@ -19,7 +19,7 @@ bool fromOnnx(int elementType, DType &out);
 /// "float8e4m3fn": the format's name of an element type, for messages.
 std::string typeName(int elementType);
 
-/// No tensor is larger: refused instead of overflowing sizes further on.
+/// Larger tensors are refused, so that sizes cannot overflow later.
 inline constexpr int64_t kMaxTensorBytes = int64_t(1) << 42;
 /// Whether the type's size is within the bound, computed without overflow.
 bool fitsMemory(const TensorType &type);
@@ -28,9 +28,8 @@ bool fitsMemory(const TensorType &type);
 /// element type that Tressel does not have.
 TensorType tensorType(const ::onnx::TensorProto &tensor, const std::string &where);
 
-/// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`.
-/// `rawData`, if any, stands for the tensor's own where it was left out of the message (ModelFile::rawData), and
-/// becomes the result's.
+/// The values. External data is only read from `folder` and below. Throws InputError naming `where`. `rawData` replaces
+/// the tensor's own data if that was left out of the message (ModelFile::rawData), and the result shares it.
 op::HostTensor tensorData(const ::onnx::TensorProto &tensor, const std::string &where, const std::string &folder,
                           const op::HostTensor &rawData = {});
 

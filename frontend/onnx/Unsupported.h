@@ -1,4 +1,5 @@
-// What Tressel lacks, as opposed to what is wrong with a model; and which node that is, where an input is no input of its op.
+// Errors of an import: what Tressel does not support, apart from what is wrong with the model, and nodes with malformed
+// inputs.
 #pragma once
 
 #include "tressel/runtime/Error.h"
@@ -23,7 +24,7 @@ struct UnsupportedError : InputError {
   std::vector<Unsupported> list;
 };
 
-/// A node's input that the op does not take, whatever Tressel supports.
+/// A node's input that its op does not accept in any implementation.
 struct Malformed {
   std::string op, node; ///< as in Unsupported
   std::string why;      ///< "input 7 'P' needs 2 dimensions, but is f32[2]"

@@ -55,8 +55,9 @@ public:
     std::unordered_set<int> nodes;
     std::unordered_set<std::string> values;
   };
-  /// Names that bodies define count too, which may need too much where a name stands for two values. Without
-  /// `behindSizes`, what a size is asked of is not needed for it.
+  /// The nodes and inputs that the outputs depend on. Names that bodies define count as uses too, so it may be a
+  /// superset where a name stands for two values. Without `behindSizes`, a value of which only the size is read is not
+  /// followed.
   Needed neededFor(const std::vector<std::string> &outputs, bool behindSizes = true) const {
     Needed needed;
     std::vector<std::string> open = outputs;
@@ -80,7 +81,7 @@ private:
   std::unordered_map<std::string, int> nodeOf_;
 };
 
-/// What an op makes of an input, beyond an operand.
+/// The role that an op gives an input, beside operand.
 enum class Use : uint8_t { Operand, Statistic, Scale };
 
 Use useOf(const ::onnx::NodeProto &node, int input) {
@@ -94,13 +95,14 @@ Use useOf(const ::onnx::NodeProto &node, int input) {
   return Use::Operand;
 }
 
-/// Whether a node gives its input as it is, in another type at most.
+/// Whether a node passes its input on unchanged, except for its type.
 bool renames(const ::onnx::NodeProto &node) {
   return isDefaultDomain(node.domain()) && (node.op_type() == "Identity" || node.op_type() == "Cast") &&
          node.input_size() == 1;
 }
 
-/// How values are used, by name; what only renames a value is looked through. What is an operand somewhere is one.
+/// The role of each value, by name, looking through nodes that only rename. A value that is an operand anywhere is an
+/// operand.
 std::unordered_map<std::string, Use> usesOf(const Producers &producers) {
   std::unordered_map<std::string, Use> uses;
   auto note = [&](const std::string &name, Use use) {

@@ -83,7 +83,7 @@ std::string canonicalFloat(const std::string &a, DType type) {
 }
 
 bool isCanonicalFloat(mlir::Value v, DType type) {
-  for (int depth = 0; depth < 2; ++depth) { // what is made canonical is the last operand of the inner select
+  for (int depth = 0; depth < 2; ++depth) { // the canonicalized value is the last operand of the inner select
     mlir::Operation *op = depth ? v.getDefiningOp()->getOperand(2).getDefiningOp() : v.getDefiningOp();
     if (!op || op->getName().getStringRef() != "stablehlo.select" || op->getNumOperands() != 3)
       return false;

@@ -1,4 +1,4 @@
-// What the regions of reductions, windows, scatters and sorts compute, recognised by their structure.
+// Recognises by their structure what the regions of reductions, windows, scatters and sorts compute.
 #pragma once
 
 #include "mlir/IR/Region.h"
@@ -23,9 +23,10 @@ std::string combinerOf(const std::string &expression, size_t a, size_t b);
 /// The same of one value of a program, over `arguments`. A constant is broadcast to any shape.
 std::string expressionOf(mlir::Value v, mlir::ValueRange arguments);
 
-/// How JAX prepares a float `a` for a comparison by the total order: zeros are equal, and NaNs too, behind all others.
+/// How JAX canonicalizes a float `a` for a comparison by the total order: zeros become equal, and so do NaNs, which
+/// sort last.
 std::string canonicalFloat(const std::string &a, DType type);
-/// Whether a value is one so prepared.
+/// Whether a value has that form.
 bool isCanonicalFloat(mlir::Value v, DType type);
 
 /// The outermost op of an expression, and its operands; an argument is an op without operands.

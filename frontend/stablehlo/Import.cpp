@@ -50,7 +50,7 @@ UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsuppor
 
 namespace {
 
-/// Calls are inlined, so a small file can stand for a huge program.
+/// A bound on ops: calls are inlined, so a small file can expand to a huge program.
 constexpr int64_t kMaxOps = 1'000'000;
 
 class ModuleImporter {
@@ -100,7 +100,7 @@ private:
     return why.empty();
   }
 
-  /// How arguments and results lie on the devices of a mesh.
+  /// Sets the shardings of arguments and results.
   void cut(mlir::func::FuncOp main, mlir::func::FuncOp func, std::vector<mlir::Value> &results) {
     constexpr llvm::StringLiteral kSharding = "sdy.sharding";
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
@@ -115,7 +115,7 @@ private:
       func->setAttr(graph::kMeshAttr, state_.builder.getStringAttr(mesh_));
   }
 
-  /// "data, -"; empty where the annotation says nothing or is reported as not supported.
+  /// The sharding as text, "data, -"; empty where the annotation has none or is reported as unsupported.
   std::string wordsOf(mlir::Operation *op, mlir::Attribute sharding, mlir::Type type) {
     try {
       const auto rank = static_cast<size_t>(llvm::cast<mlir::RankedTensorType>(type).getRank());
@@ -162,7 +162,7 @@ private:
   std::vector<mlir::Value> importBlock(mlir::Block &block, std::vector<mlir::Value> args) {
     for (auto [from, to] : llvm::zip_equal(block.getArguments(), args))
       state_.values[from] = to;
-    for (mlir::Operation &op : llvm::drop_end(block)) // what ends it is an op that nobody has registered
+    for (mlir::Operation &op : llvm::drop_end(block)) // the terminator is an op of no registered dialect
       importOp(&op);
     std::vector<mlir::Value> results;
     for (mlir::Value v : block.back().getOperands())
@@ -174,7 +174,7 @@ private:
     if (++numOps_ > kMaxOps)
       throw InputError(where(op) + ": more than " + std::to_string(kMaxOps) + " ops once the calls are inlined");
     for (mlir::Value result : op->getResults())
-      state_.values.erase(result); // of an earlier call of the same function
+      state_.values.erase(result); // it may have a value from an earlier call of the same function
     bool fits = true;
     for (mlir::Type type : op->getResultTypes())
       fits = fits && checkType(type, op);
@@ -207,7 +207,7 @@ private:
   }
 
   void importCall(OpImporter &n) {
-    const bool composite = n.name() == "stablehlo.composite"; // what it is made of is always a function
+    const bool composite = n.name() == "stablehlo.composite"; // the body of a composite is always a function
     std::string callee = n.symbol(composite ? "decomposition" : "callee");
     auto func = source_.lookupSymbol<mlir::func::FuncOp>(callee);
     if (!func || func.isDeclaration())
@@ -230,8 +230,7 @@ private:
     return region.front();
   }
 
-  /// Fills a body of an op of the graph dialect with what `values` makes there; false if something in it is not
-  /// supported.
+  /// Fills a body of a graph op with the ops that `values` emits; false if one of them is unsupported.
   bool fill(mlir::Region &region, OpImporter &n, mlir::TypeRange arguments,
             llvm::function_ref<std::vector<mlir::Value>(mlir::Block &)> values) {
     mlir::OpBuilder &b = state_.builder;
@@ -252,7 +251,7 @@ private:
         n.out(static_cast<int>(i), value);
   }
 
-  /// A branch that a constant chooses is inlined: JAX leaves such behind where its own functions branch.
+  /// Inlines a branch that a constant chooses: JAX leaves such branches where its own functions branch.
   void importBranch(OpImporter &n) {
     mlir::Operation *op = n.operation();
     if (op->getNumOperands() != 1 || op->getNumRegions() == 0)
@@ -273,8 +272,8 @@ private:
     setResults(n, choose(n, index, branches, 0));
   }
 
-  /// What the branch of number `index` gives, `branches` being those from number `first` on: found by halving, since
-  /// bodies do not nest deeply. A bool chooses the first of two.
+  /// The results of branch number `index`, where `branches` are those from number `first` on. A binary search of conds,
+  /// since bodies do not nest deeply. A bool chooses the first of two.
   std::vector<mlir::Value> choose(OpImporter &n, mlir::Value index, llvm::ArrayRef<mlir::Block *> branches,
                                   size_t first) {
     if (branches.size() == 1)
@@ -313,7 +312,8 @@ private:
     setResults(n, finish(loop, whole));
   }
 
-  /// The results, once what bodies use from outside is handed to them; undefined ones if not all of them is supported.
+  /// The op's results, after its bodies got operands for the outside values that they use; undefined ones if not all of
+  /// it is supported.
   static std::vector<mlir::Value> finish(graph::ControlOpInterface op, bool whole) {
     if (!whole)
       return std::vector<mlir::Value>(op->getNumResults());

@@ -15,7 +15,7 @@ namespace tressel::stablehlo {
 enum class Form { None, Generic, Pretty };
 /// Looks for the dialect's ops, `"stablehlo.add"(` or `stablehlo.add`, outside of comments.
 Form detectForm(std::string_view text);
-/// What to tell somebody who brings the pretty form.
+/// The error message for a file in the pretty form.
 std::string prettyFormMessage(const std::string &path);
 
 /// An op, or a use of it, that Tressel cannot import.
@@ -31,9 +31,9 @@ struct UnsupportedError : InputError {
   std::vector<Unsupported> list;
 };
 
-/// Makes of `source` (parsed with unregistered dialects allowed) a module of one func.func @main in the graph dialect;
-/// functions that @main calls are inlined. An op's location is that of the op it comes from. `path` is for messages.
-/// Throws UnsupportedError with everything that is not supported at once, and InputError when the module is at fault,
+/// Converts `source` (parsed with unregistered dialects allowed) to a module of one func.func @main in the graph
+/// dialect, with the functions that @main calls inlined. An op's location is that of the op it comes from. `path` is
+/// for messages. Throws UnsupportedError that lists everything unsupported, and InputError when the module is at fault,
 /// naming the op and its line.
 mlir::OwningOpRef<mlir::ModuleOp> import(mlir::ModuleOp source, const std::string &path);
 

@@ -13,7 +13,7 @@ namespace tressel::stablehlo {
 
 TensorType typeOf(mlir::Value v) { return graph::fromMlir(v.getType()); }
 
-/// The bits of an integer without sign that i64 stands for; 0 for other types.
+/// The width of an unsigned integer type that i64 represents; 0 for other types.
 static unsigned unsignedBits(mlir::Type source) {
   auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(source);
   mlir::Type element = tensor ? tensor.getElementType() : mlir::Type();
@@ -162,7 +162,7 @@ std::string OpImporter::text(const char *name) {
 void OpImporter::checkAllRead() const {
   for (mlir::NamedAttribute attr : properties_) {
     llvm::StringRef name = attr.getName().getValue();
-    // What belongs to no dialect's op (mhlo.sharding, for one) does not change the result.
+    // Attributes with a dialect prefix (mhlo.sharding, for one) do not change the result.
     if (!name.contains('.') && !read_.contains(name.str()))
       unsupported("attribute '" + name.str() + "'");
   }
@@ -325,7 +325,7 @@ mlir::Value OpImporter::pad(mlir::Value v, const Ints &low, const Ints &high, co
     return nothing ? x : emit("pad", {x}, {{"low", before}, {"high", after}, {"value", value}});
   };
   auto padAll = [&](mlir::Value x, double value) {
-    // Between neighbours: a new innermost dimension per element, padded and merged.
+    // Pads between neighbours: a new innermost dimension per element, padded and merged.
     for (size_t d = 0; d < interior.size(); ++d) {
       Shape shape = typeOf(x).shape;
       const int64_t size = shape.extent(static_cast<int>(d)), step = interior[d] + 1;
@@ -362,7 +362,7 @@ mlir::Value OpImporter::pad(mlir::Value v, const Ints &low, const Ints &high, co
   std::optional<double> known = knownScalar(fill);
   if (known && typeOf(fill).dtype != DType::i64)
     return padAll(v, *known);
-  // A value that is no attribute: it goes where a padded mask says so.
+  // A fill value that is not known at import: pad with 0, then select it where a mask, padded alike, is false.
   TensorType type = typeOf(v);
   mlir::Value mask =
       emit("full", {}, {{"shape", Ints(type.shape.begin(), type.shape.end())}, {"value", 1.0}, {"dtype", bool_}});

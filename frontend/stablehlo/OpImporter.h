@@ -1,5 +1,5 @@
-// What the function that imports an op works with: the op's operands and attributes, checked as they are read, and a
-// way to emit ops of the graph dialect.
+// The interface of an op's importer: the op's operands and attributes, checked as they are read, and ops of the graph
+// dialect to emit.
 #pragma once
 
 #include "ir/graph/Graph.h"
@@ -104,8 +104,8 @@ private:
 };
 
 TensorType typeOf(mlir::Value v);
-/// The type that values of a type of the source have in the graph dialect. Integers without sign of 16 and 32 bits are
-/// held by i64, always reduced to their own range: `out` does that.
+/// The graph type for a type of the source. i64 represents unsigned integers of 16 and 32 bits, always reduced to their
+/// range, which `out` does.
 mlir::Type graphType(mlir::Type source);
 /// The value of a constant of one element.
 std::optional<double> knownScalar(mlir::Value v);

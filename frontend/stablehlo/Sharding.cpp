@@ -114,12 +114,12 @@ ShardingText shardingText(mlir::Attribute sharding, size_t rank) {
       if (in.accept(":"))
         in.refuse("has a part of an axis");
     }
-    if (in.accept("p")) // a priority, by which Shardy propagates; here annotations are as they are
+    if (in.accept("p")) // a priority for Shardy's propagation, which does not apply here
       (void)in.number();
     saysAnything |= !isOpen || !axes.empty();
     dims.push_back(axes.empty() ? "-" : llvm::join(axes, "+"));
   }
-  if (in.accept(",")) { // axes over which a tensor is whole: so it is over all that are not named
+  if (in.accept(",")) { // axes along which the tensor is replicated: so it is along all axes that are not named
     if (!in.accept("replicated"))
       in.refuse("leaves sums unfinished");
     in.want("=");

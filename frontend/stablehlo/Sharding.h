@@ -1,4 +1,4 @@
-// How Shardy (the dialect in which JAX says how arrays lie on devices) cuts tensors, in the words of the graph dialect:
+// Converts shardings of Shardy (JAX's dialect for how arrays lie on devices) to the text form of the graph dialect:
 // `@mesh = <["data"=4, "model"=2]>` is "data=4, model=2", and [{"data", "model"}, {}] is "data+model, -".
 #pragma once
 

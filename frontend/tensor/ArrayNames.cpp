@@ -18,13 +18,13 @@ Tensor tensordot(Arg a, Arg b, int64_t axes) {
   return tensordot(std::move(a), std::move(b), last, first);
 }
 
-/// Behind an element appended stands, exclusively, the total of all.
+/// Appends an element: the exclusive total there is the total of all.
 static Tensor totals(Tensor (*scan)(Arg, int64_t, bool, bool), const Arg &x, int64_t axis, bool includeInitial) {
   if (!includeInitial)
     return scan(x, axis, false, false);
   const Tensor t = x.as_tensor();
   if (axis < -t.rank() || axis >= t.rank())
-    return scan(x, axis, false, true); // which says what is wrong
+    return scan(x, axis, false, true); // the op itself throws
   std::vector<int64_t> low(static_cast<size_t>(t.rank()), 0), high = low;
   high[static_cast<size_t>(axis < 0 ? axis + t.rank() : axis)] = 1;
   return scan(Arg(pad(x, low, high), x.where()), axis, false, true);

@@ -71,7 +71,7 @@ const std::vector<int64_t> &CustomAttrs::as_ints(const std::string &name) const 
 
 CustomOp::CustomOp(CustomOpSpec spec) : spec_(std::move(spec)) {
   if (spec_.symbol.empty() && spec_.cpu)
-    spec_.symbol = spec_.name; // fine in this process; exporting it is what a symbol is for
+    spec_.symbol = spec_.name; // enough in this process; only packages need an exported symbol
   runtime::CustomOp made;
   made.name = spec_.name;
   made.minInputs = spec_.num_inputs;

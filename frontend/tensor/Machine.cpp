@@ -50,7 +50,8 @@ void use_machine(std::string_view name, MachineOptions options) {
     current().machine = std::move(machine);
     current().libraries = options.libraries;
   }
-  detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions look again what they were compiled for
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions check which machine they were compiled
+                                                                  // for
 }
 
 double machine_seconds() {
@@ -113,7 +114,7 @@ void Variable::on(const std::vector<Device> &devices, std::source_location where
       refuse("is to be on several devices, of which " + device.name() +
                  (isHost(ref) ? " is the host" : " is named twice"),
              "name accelerators, each once: the value on the host is there anyhow");
-    (void)detail::machineWith(ref, detail::toLoc(where), "on"); // throws where there is none
+    (void)detail::machineWith(ref, detail::toLoc(where), "on"); // throws if there is no such device
     homes.push_back(detail::homeNumber(ref));
   }
   {
@@ -126,7 +127,7 @@ void Variable::on(const std::vector<Device> &devices, std::source_location where
     const detail::StateGroup::Lock lock(*impl_);
     impl_->spread = std::make_shared<detail::Spread>(std::move(homes));
   }
-  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs look again where it is
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs check the Variable's home
 }
 
 void Variable::shard(std::string axes, std::source_location where) const {
@@ -143,7 +144,7 @@ void Variable::shard(std::string axes, std::source_location where) const {
     const detail::StateGroup::Lock lock(*impl_);
     impl_->sharding = std::move(axes);
   }
-  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs look again
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // programs check the sharding
 }
 
 Device Variable::device(std::source_location where) const {
@@ -203,7 +204,7 @@ Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr
       if (again)
         fail<OutOfMemory>(type.str() + ": " + e.message(), where);
     }
-    runtime::Engine::global().drain({.op = "memory of a device", .where = where}); // what is queued may free some
+    runtime::Engine::global().drain({.op = "memory of a device", .where = where}); // queued tasks may free memory
   }
 }
 
@@ -218,7 +219,7 @@ Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runti
   const auto memory = isHost(to) ? runtime::DeviceMemory::of(*from.storage) : runtime::DeviceMemory::of(machine);
   const runtime::DeviceRef source = deviceOfHome(from.home);
   const runtime::StorageRef in = from.storage, out = result.impl()->storage;
-  // Always queued: the caller goes on while it is copied.
+  // Always queued: the caller does not wait for the copy.
   runtime::Engine::global().submit({.op = op, .where = where}, {&in, 1}, {&out, 1},
                                    [memory, source, to, bytes](const runtime::TaskView &task) {
                                      memory->copy(task.outputs[0], to, task.inputs[0], source, bytes);

@@ -15,11 +15,11 @@ namespace tressel::detail {
 std::shared_ptr<runtime::Machine> currentMachine();
 /// MachineOptions::libraries of the current machine.
 bool allowsLibraries();
-/// Throws Error for what is no number of a stage.
+/// Throws Error if it is no stage number.
 void checkStage(int stage, const std::source_location &where);
 /// The stage of a pipeline that ops of this thread belong to; nothing outside of every StageScope.
 std::optional<int> currentStage();
-/// While one lives, ops of this thread compute gradients of what belonged to the stage, if it did to one.
+/// While one is alive, ops of this thread compute gradients of ops of this stage, if there is one.
 class GoingBack {
 public:
   explicit GoingBack(std::optional<int> stage);
@@ -31,7 +31,7 @@ private:
   uint32_t previous_;
   bool wasGoingBack_;
 };
-/// Where ops of this thread are to be computed; nothing outside of every DeviceScope.
+/// The device that ops of this thread run on; nothing outside of every DeviceScope.
 std::optional<runtime::DeviceRef> currentDevice();
 runtime::DeviceRef refOf(Device device);
 
@@ -41,21 +41,21 @@ inline runtime::DeviceRef deviceOfHome(uint32_t home) {
   return home ? runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(home - 1)} : runtime::DeviceRef{};
 }
 
-/// Where a tensor that was copied from an accelerator is.
+/// A host copy of the elements of a tensor on an accelerator.
 const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *what);
-/// The elements in memory of the host. They must be there (Engine::wait). All that the host reads of tensors it reads
-/// by this.
+/// The elements in memory of the host, where they must be ready (Engine::wait). Every read of a tensor's elements by
+/// the host goes through this.
 inline const void *elementsOf(const TensorImpl &t, SourceLoc where, const char *what) {
   return t.home ? copiedElements(t, where, what) : t.storage->data();
 }
 
-/// A tensor for what a program writes in the memory of an accelerator of the machine. Waits for room; throws
-/// OutOfMemory.
+/// A tensor in an accelerator's memory, to be written by a program. Waits for room; throws OutOfMemory.
 Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
                     runtime::DeviceRef device, SourceLoc where);
-/// The value elsewhere, copied by a task of the engine. `machine`: that of the destination, unless it is the host.
+/// A copy of the value on another device, made by a task of the engine. `machine`: that of the destination, unless it
+/// is the host.
 Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine, SourceLoc where, const char *op = "to");
-/// What profiles call a move that an op needs which runs elsewhere than where its operand is.
+/// What profiles call the move of an operand to the device that its op runs on.
 inline constexpr const char *kOperandMove = "operand to";
 /// The machine in whose memory it is; null for the host.
 std::shared_ptr<runtime::Machine> machineOf(const TensorImpl &t);

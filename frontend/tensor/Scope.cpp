@@ -16,7 +16,7 @@ namespace {
 thread_local constinit uint32_t mode = 0;
 constexpr uint32_t kDeviceShift = 1, kStageShift = 20;
 constexpr uint32_t kDeviceBits = ((1u << kStageShift) - 1) & ~1u;
-/// A device or a stage, whatever was said last: the other bits are 0 then.
+/// The mode with only this device or stage set; the training bit stays.
 uint32_t placedAt(uint32_t place) { return (mode & 1) | place; }
 uint32_t deviceBits(int index) { return static_cast<uint32_t>(index + 2) << kDeviceShift; }
 uint32_t stageBits(int stage) { return static_cast<uint32_t>(stage + 1) << kStageShift; }
@@ -29,7 +29,7 @@ TrainScope::~TrainScope() { mode = (mode & ~1u) | previous_; }
 bool training() { return mode & 1; }
 
 DeviceScope::DeviceScope(Device device) {
-  detail::refOf(device); // throws for what is none
+  detail::refOf(device); // throws if there is no such device
   previous_ = std::exchange(mode, placedAt(deviceBits(device.index)));
 }
 DeviceScope::~DeviceScope() { mode = placedAt(previous_ & ~1u); }
@@ -76,7 +76,7 @@ bool tracing() { return threadState.recorder != nullptr; }
 bool runsOpByOp() { return threadState.recorder || threadState.tape || jitDisabledDepth > 0; }
 
 namespace {
-/// Numbers of threads that have ended are given again, the smallest first.
+/// Hands out the smallest free number; threads that end return theirs.
 class ThreadNumbers {
 public:
   static ThreadNumbers &all() {
@@ -129,7 +129,8 @@ Stack stackOfThread() {
   return {static_cast<const char *>(low), bytes};
 }
 
-/// Whether three quarters of the stack are in use, or a sixteenth more. Frames may lie elsewhere (fibers): then it is not known.
+/// Whether three quarters of the stack are in use, or with `orMore` 13 sixteenths. False where frames are not on the
+/// thread's stack (fibers).
 bool isStackShort(bool orMore) {
   static thread_local const Stack stack = stackOfThread();
   const char *here = static_cast<const char *>(__builtin_frame_address(0));
@@ -149,7 +150,7 @@ bool enterCall(bool isBody) {
 void leaveCall() { --threadState.callDepth; }
 
 void failEndless(const std::string &callee, const std::source_location &where) {
-  // Neither the modules that are calling nor their lines: they are too many.
+  // The message leaves out the calling modules and their lines, as there are too many.
   throw Error(Error::Details{callee + " calls itself without end: " + std::to_string(threadState.callDepth) +
                                  " calls are in each other",
                              toLoc(where),
@@ -176,7 +177,8 @@ LocationScope::~LocationScope() {
 }
 const LocationScope *LocationScope::current() { return threadState.locationScope; }
 
-/// The outermost of the library's scopes that lie around this place without one of the user's between; or null.
+/// The outermost of the library's scopes before the first scope of the user's, from the innermost scope outward; or
+/// null.
 static const LocationScope *libraryScope() {
   const LocationScope *found = nullptr;
   for (const LocationScope *s = threadState.locationScope; s && s->library(); s = s->parent())

@@ -35,7 +35,7 @@ void copyBox(std::byte *to, const std::byte *from, const TensorType &whole, cons
   }
 }
 
-/// Waits for a value; what it failed by is thrown.
+/// Waits for a value, and throws its failure.
 const std::byte *elements(const Tensor &value, SourceLoc where) {
   runtime::Engine::global().wait(*value.impl()->storage, where, "a Variable on several devices");
   return static_cast<const std::byte *>(elementsOf(*value.impl(), where, "a Variable on several devices"));

@@ -1,8 +1,8 @@
 // Variables that live on several accelerators at once (Variable::on of several): whole on each, or in parts.
 //
-// The Variable itself stays one cell: a value on the host, which people read and assign, and for programs over a mesh a
-// Variable per rank, its part, in that rank's memory. Whichever was written last is current; the others are brought up
-// to it when they are needed: parts before a program runs, the whole before somebody reads it.
+// The Variable itself stays one cell, with a value on the host, which user code reads and assigns. Programs over a mesh
+// use a further Variable per rank, its part, in that rank's memory. The copy that was written last is current. The
+// others are updated on demand: the parts before a program runs, the host's value before it is read.
 #pragma once
 
 #include "frontend/tensor/StateGroup.h"
@@ -18,39 +18,38 @@ class Machine;
 
 namespace tressel::detail {
 
-/// What one rank has of a tensor: first index and number, per dimension.
+/// The part of a tensor that one rank has: first index and number of elements, per dimension.
 struct Box {
   std::vector<std::pair<int64_t, int64_t>> dims;
   bool operator==(const Box &) const = default;
 };
 
-/// Everything is under the lock of the Variable's group.
+/// All of it is guarded by the lock of the Variable's group.
 class Spread {
 public:
   /// TensorImpl::home of each rank.
   explicit Spread(std::vector<uint32_t> homes);
 
   const std::vector<uint32_t> homes;
-  /// Of no other Spread of the process: a program for the parts of one has no use for another, at the same places though
-  /// it be.
+  /// Unique in the process. A program compiled for one Spread's parts cannot use another's, even on the same devices.
   const uint64_t serial;
 
-  /// The parts of one layout. Programs hold them.
+  /// The parts under one sharding. Programs share ownership of them.
   struct Layout {
     std::vector<Box> boxes; ///< by rank; together they cover the tensor
     std::vector<std::shared_ptr<VariableImpl>> parts;
     std::shared_ptr<runtime::Machine> machine;
     bool isCurrent = false;
   };
-  /// Made at the first call for these boxes on the current machine, with the value of now.
+  /// Made at the first call for these boxes on the current machine, with the current value.
   std::shared_ptr<Layout> layoutOf(VariableImpl &whole, const std::vector<Box> &boxes, SourceLoc where);
-  /// Gives the parts the current value.
+  /// Updates the parts to the current value.
   void bring(VariableImpl &whole, Layout &layout, SourceLoc where);
-  /// A program is about to write the parts: nothing else is current then.
+  /// Before a program writes the parts: makes them the only current copy.
   void noteWritten(const Layout &layout);
-  /// Gives the whole the current value.
+  /// Updates the host's value to the current one.
   void settle(VariableImpl &whole, SourceLoc where);
-  /// The whole was written.
+  /// After the host's value was written: makes it the only current copy.
   void noteWhole();
 
 private:
@@ -58,7 +57,7 @@ private:
   bool wholeIsCurrent_ = true;
 };
 
-/// The Variable, of the same shape as another one, lies where that lies, cut as that is cut.
+/// Gives `variable`, which has the shape of `other`, the home and sharding of `other`.
 void lieAs(VariableImpl &other, const Variable &variable);
 
 /// A program's use of a spread Variable.

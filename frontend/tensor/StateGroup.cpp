@@ -73,7 +73,7 @@ void VariableImpl::move(uint32_t to, SourceLoc where) {
     version.fetch_add(1, std::memory_order_release);
   }
   variableEpoch.fetch_add(1, std::memory_order_release);
-  structureEpoch.fetch_add(1, std::memory_order_release); // programs look again where it is
+  structureEpoch.fetch_add(1, std::memory_order_release); // programs check the Variable's home
 }
 
 StateGroup &StateGroup::of(VariableImpl &variable) {
@@ -106,7 +106,8 @@ void StateGroup::take() {
     return state_.compare_exchange_strong(free, 1, std::memory_order_acquire);
   };
   bool taken = tryTake();
-  for (int i = 0; i < 64 && !taken; ++i, taken = tryTake()) // most calls take less than falling asleep does
+  for (int i = 0; i < 64 && !taken; ++i, taken = tryTake()) // most holders release sooner than this thread would fall
+                                                            // asleep
     __builtin_ia32_pause();
   if (!taken)
     while (state_.exchange(2, std::memory_order_acquire))
@@ -137,7 +138,7 @@ StateGroup &StateGroup::lock() {
 void StateGroup::join(std::span<const std::shared_ptr<VariableImpl>> variables) {
   if (variables.empty())
     return;
-  // Nobody else holds a group while it waits for another one, so the order in which they are locked does not matter.
+  // Two joins in any order of locks cannot deadlock: `joining` lets one run at a time.
   std::lock_guard one(joining());
   StateGroup *into = &of(*variables.front()).lock();
   for (const auto &variable : variables.subspan(1)) {

@@ -1,13 +1,15 @@
-// Who may touch the Variables of a compiled program, and when.
+// The lock of a compiled program's Variables.
 //
-// A program updates the Variables that it assigns in place. While it does, or while it is handed over to the engine, no other call may
-// take their values or change them. A StateGroup is the lock for that. Each Variable begins with a group of its own; a program joins the
-// groups of all its Variables when it is compiled, if it assigns one of them. So a call takes one lock, however many Variables it
-// assigns, and calls of programs that have no Variable in common run side by side.
+// A program updates the Variables that it assigns in place. From the moment that the call is handed over to the engine
+// until the update is done, no other call may read or change them. A StateGroup is the lock for that. Each Variable
+// begins with a group of its own. When a program that assigns a Variable is compiled, the groups of all its Variables
+// become one. So a call takes one lock, however many Variables it assigns, and calls of programs that share no Variable
+// run concurrently.
 //
-// Programs that only read Variables take no lock. Each of their contexts has a StateReader, a flag in memory of its own; a program that is
-// about to update waits until the flags of its group's readers are down, and raises one that readers look at. Both sides write their own
-// flag before they look at the other's, in one order for all threads, so one of them sees the other.
+// Programs that only read Variables take no lock. Each of their contexts has a StateReader with a flag of its own. A
+// program that is about to update raises the group's flag, then waits until its readers' flags are down; a reader
+// raises its own flag, then looks at the group's. Both use sequential consistency, so at least one of them sees the
+// other's flag.
 #pragma once
 
 #include <tressel/variable.h>
@@ -39,7 +41,8 @@ public:
     StateGroup *group_;
   };
 
-  /// While the memory of the group's Variables is written, or given to a task that will. The lock is held. Waits for readers.
+  /// Alive while the memory of the group's Variables is written, or until a task that will write it is submitted. The
+  /// caller holds the lock. The constructor waits for readers.
   class Writing {
   public:
     explicit Writing(StateGroup &group);
@@ -52,11 +55,11 @@ public:
     const bool outer_;
   };
 
-  void release(); ///< of a Variable that goes
+  void release(); ///< drops the reference of a Variable that is destroyed
 
 private:
   friend class StateReader;
-  /// The Variable's first group; what became of it is its root.
+  /// The Variable's first group. Its root is the group in effect.
   static StateGroup &of(VariableImpl &variable);
   StateGroup &root() {
     StateGroup *at = this;
@@ -64,23 +67,23 @@ private:
       at = next;
     return *at;
   }
-  /// Locks the root, and gives it.
+  /// Locks the root, and returns it.
   StateGroup &lock();
   void unlock();
   void take();
   bool isMine() const;
 
-  std::atomic<uint32_t> state_{0};             ///< 0: free, 1: locked, 2: locked, and somebody sleeps
-  std::atomic<const void *> owner_{nullptr};   ///< names a thread
-  uint32_t depth_ = 0;                         ///< how often the owner has locked it again
+  std::atomic<uint32_t> state_{0};           ///< 0: free, 1: locked, 2: locked, and a thread sleeps
+  std::atomic<const void *> owner_{nullptr}; ///< thread token of the holder
+  uint32_t depth_ = 0;                       ///< how many more times the owner has locked it
   std::atomic<bool> writing_{false};
-  std::atomic<StateGroup *> joined_{nullptr};  ///< the group that it became a part of; holds a reference to it
-  std::atomic<uint32_t> references_{1};        ///< of Variables, and of groups that were joined to it
-  uint32_t rank_ = 0;                          ///< how deep groups are joined to it
+  std::atomic<StateGroup *> joined_{nullptr};  ///< parent in the union-find tree; holds a reference to it
+  std::atomic<uint32_t> references_{1};        ///< of Variables, and of groups that were joined into it
+  uint32_t rank_ = 0;                          ///< union-find rank: the depth of the tree below
   std::vector<StateReader *> readers_;         ///< under the lock of the root
 };
 
-/// Says that a call reads the memory of Variables. One call at a time uses it.
+/// Marks a call that reads the memory of Variables. One call at a time uses it.
 class StateReader {
 public:
   /// The Variables outlive it.
@@ -89,7 +92,7 @@ public:
   StateReader(const StateReader &) = delete;
   StateReader &operator=(const StateReader &) = delete;
 
-  /// Returns when no call updates one of the Variables; none does until end().
+  /// Returns when no call updates one of the Variables; none begins to before end().
   void begin() {
     while (!tryBegin()) [[unlikely]]
       waitForWriter();
@@ -102,7 +105,7 @@ private:
     reading_.store(true, std::memory_order_seq_cst);
     for (StateGroup *group : groups_)
       if (group->root().writing_.load(std::memory_order_seq_cst)) [[unlikely]]
-        return group->root().isMine(); // the call that updates has called this one
+        return group->root().isMine(); // this thread's own call updates, and has called this one
     return true;
   }
   void waitForWriter();

@@ -65,13 +65,14 @@ void Tensor::destroy(TensorImpl *impl) { delete impl; }
 namespace detail {
 namespace {
 
-/// Memory of tensors that are gone, linked through its first bytes.
+/// The memory of a freed tensor, linked through its first bytes.
 struct FreeTensor {
   FreeTensor *next;
 };
 constexpr uint32_t kFreeTensors = 32;
 thread_local constinit FreeTensor *freeTensors = nullptr;
-thread_local constinit uint32_t numFreeTensors = kFreeTensors; // as if full, until the end of the thread frees them
+thread_local constinit uint32_t numFreeTensors = kFreeTensors; // counts as full until AtEnd is registered, which frees
+                                                               // them
 thread_local constinit bool endFreesThem = false;
 
 struct AtEnd {
@@ -120,7 +121,7 @@ Dim Tensor::dim(int i, std::source_location where) const {
   return {type().shape[i < 0 ? i + n : i], where};
 }
 
-/// Elements are needed now.
+/// Waits for the elements.
 static const TensorImpl &waitFor(const TensorImpl &t, SourceLoc where, const char *what) {
   if (t.trace)
     detail::fail<TraceError>(std::string(what) + " of a traced tensor " + t.type.str() + " (made at " + t.where.str() +
@@ -206,7 +207,7 @@ Tensor resultTensor(const TensorType &type, int64_t bytes, SourceLoc where) {
   return makeTensor(type, Engine::output(bytes), where);
 }
 
-/// What the host writes counts against the bound of memory from this size on.
+/// From this size on, memory that the host writes counts against the bound.
 static constexpr int64_t kBounded = int64_t(1) << 20;
 
 Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op) {
@@ -245,7 +246,7 @@ static void collect(const Nested &n, int depth, const Shape &shape, std::vector<
     collect(e, depth + 1, shape, out, where);
 }
 
-/// Whether its whole part is a number of the integer type.
+/// Whether its integer part fits the integer type.
 static bool fitsInteger(const Nested &n, DType type) {
   const int bits = static_cast<int>(sizeOf(type)) * 8 - (isSigned(type) ? 1 : 0);
   const double limit = std::ldexp(1.0, bits); // one beyond the largest
@@ -266,7 +267,7 @@ static std::string textOf(const Nested &n) {
   return text.str();
 }
 
-/// The type of a list that none is given for.
+/// The element type of a list for which none is given.
 static DType typeOf(std::span<const Nested *const> numbers, SourceLoc where) {
   auto any = [&](Nested::Kind kind) {
     return std::ranges::any_of(numbers, [kind](const Nested *n) { return n->kind == kind; });
@@ -334,7 +335,7 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
   return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
 }
 
-/// Of symbolic sizes it is an op of the trace, else a constant.
+/// With symbolic sizes an op of the trace, else a constant.
 static Tensor constantOf(const Sizes &sizes, double value, DType dtype, const std::source_location &where,
                          const char *op) {
   if (std::any_of(sizes.values().begin(), sizes.values().end(), [](Size size) { return size.isSymbolic(); }))

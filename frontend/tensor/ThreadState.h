@@ -1,5 +1,5 @@
-// What every op reads of its thread, in one place: the library may be loaded late, where each thread-local variable
-// costs a call, and larger ones could not be had otherwise.
+// The per-thread state that every op reads, in one variable: where the library is loaded late, each access to a
+// thread-local variable costs a call, and there is little room for such variables.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct ThreadState {
   uint32_t callDepth = 0;                       ///< see enterCall()
   uint32_t segment = 0;                         ///< of the trace: the checkpoint() that is being recorded, or 0
   bool goesBack = false;                        ///< of the trace: what is recorded computes gradients
-  void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp
+  void *remembered = nullptr;                   ///< the cache of imperative calls, of Eager.cpp
 };
 extern thread_local constinit ThreadState threadState;
 
-/// Of this thread, from 1 on and small: for what is kept by thread. No two threads have the same at the same time, but
-/// those that run their last destructors, whose number is kEndingThread.
+/// This thread's number, small and from 1 on, to index per-thread data. Unique among live threads, except that threads
+/// in their last destructors all have kEndingThread.
 uint32_t threadNumber();
 inline constexpr uint32_t kEndingThread = ~uint32_t(0);
 

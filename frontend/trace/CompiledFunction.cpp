@@ -103,7 +103,7 @@ bool CompiledFunction::isCurrent(const Binding &binding) const {
   return true;
 }
 
-/// Those that are only read, as they are at the epoch or later.
+/// A binding of the states that are only read, current at `epoch` or later.
 std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBinding(uint64_t epoch, const SourceLoc &where) {
   std::unique_lock lock(mutex_);
   if (epoch_ == epoch)
@@ -113,7 +113,7 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
     auto next = std::make_shared<Binding>();
     for (const size_t i : read_) {
       const StateGroup::Lock one(*states_[i]);
-      if (states_[i]->spread) [[unlikely]] // a program without a mesh
+      if (states_[i]->spread) [[unlikely]] // programs without a mesh read the host's value
         states_[i]->spread->settle(*states_[i], where);
       checkNotFailed(*states_[i], where);
       checkHome(i, where);
@@ -129,8 +129,8 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
   return binding_;
 }
 
-/// The memory that the program may update: the Variable's own, or where a tensor still holds that, a copy, which becomes the Variable's.
-/// The group is locked.
+/// The memory that the program updates in place: the Variable's own. If a tensor still holds that, the Variable first
+/// moves to a copy. The group is locked.
 Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
   VariableImpl &variable = *states_[state];
   if (variable.spread) [[unlikely]] { // a program without a mesh
@@ -147,7 +147,7 @@ Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
   if (!adopted && now.references.load(std::memory_order_acquire) == 1 && now.storage->heldOnce()) [[likely]]
     return now.storage.get();
   const int64_t bytes = now.storage->bytes();
-  if (!adopted) { // else it is the user's memory, a file's say, and copied once
+  if (!adopted) { // memory that the user gave (a mapped file, say) is copied once without a finding
     const SourceLoc holder = variable.readAt ? variable.readAt : now.where;
     if (strictDonation_)
       fail<Error>("'" + std::string(name_) + "' updates the Variable '" + variable.name + "', whose value is still held by a tensor" +
@@ -240,7 +240,7 @@ void CompiledFunction::release(std::unique_ptr<Slot> slot) {
   spare_.push_back(std::move(slot));
 }
 
-/// `written` is the memory of the states that are assigned.
+/// `written`: memory of the states that are assigned.
 void CompiledFunction::bind(Slot &slot, const std::shared_ptr<const Binding> &binding, void *const *written) const {
   if (slot.binding == binding && !slot.bound.empty()) [[likely]] {
     for (size_t i = 0; i < written_.size(); ++i)
@@ -251,7 +251,7 @@ void CompiledFunction::bind(Slot &slot, const std::shared_ptr<const Binding> &bi
     return;
   }
   slot.epoch = ~uint64_t(0);
-  const auto before = std::move(slot.binding); // its memory is there until something else is bound
+  const auto before = std::move(slot.binding); // keeps the old memory alive until the new one is bound
   slot.bound.resize(states_.size());
   for (size_t i = 0; i < read_.size(); ++i)
     slot.bound[read_[i]] = binding->storages[i].get()->data();
@@ -274,7 +274,7 @@ int32_t CompiledFunction::execute(Slot &slot, const std::shared_ptr<const Bindin
     slot.profile = isObserved ? std::make_unique<Profile>() : nullptr;
     slot.context->setProfile(slot.profile.get());
   }
-  struct Report { // of a call that throws
+  struct Report { // also of a call that throws
     const Slot &slot;
     const TaskView &task;
     ~Report() { task.wroteStates = slot.executor || slot.context->wroteStates(); }
@@ -388,11 +388,11 @@ CompiledFunction::Outcome CompiledFunction::read(Slot &slot, const std::shared_p
       if (binding && isCurrent(*binding))
         return submit(slot, dims, binding, epoch, where);
     }
-    binding = currentBinding(epoch, where); // waits for what is being computed, which nothing that reads may
+    binding = currentBinding(epoch, where); // waits for pending values, which a reader must not do
   }
 }
 
-/// A call that assigns Variables: alone with all of the program's.
+/// A call that assigns Variables. Holds the lock of all the program's Variables.
 CompiledFunction::Outcome CompiledFunction::update(Slot &slot, const std::shared_ptr<const dim::Values> &dims, const SourceLoc &where) {
   const StateGroup::Lock lock(*states_[written_.front()]);
   const StateGroup::Writing writing(lock.group());
@@ -402,7 +402,7 @@ CompiledFunction::Outcome CompiledFunction::update(Slot &slot, const std::shared
     binding = slot.epoch == epoch ? slot.binding : currentBinding(epoch, where);
   for (const size_t i : written_)
     slot.outputs.push_back(donated(i, where));
-  // Readers wait for `writing`, and see the new versions then.
+  // Readers wait until `writing` ends, and then see the new versions.
   for (const size_t i : written_)
     states_[i]->version.fetch_add(1, std::memory_order_release);
   // What is bound is still current if no other Variable was assigned meanwhile.

@@ -26,19 +26,20 @@ struct CompiledFunctionOptions {
   std::string name;                                    ///< what errors and timelines call it
   std::shared_ptr<runtime::Machine> machine = nullptr; ///< what it runs on; null: the processor
   std::vector<SpreadUse> spread = {};                  ///< Variables whose parts are among the states
-  bool strictDonation = false;                         ///< a Variable whose old value is still held is an Error
+  bool strictDonation = false;                         ///< a Variable whose old value a tensor still holds is an Error
 };
 
 class CompiledFunction : public std::enable_shared_from_this<CompiledFunction> {
 public:
-  /// `states` are the Variables of the executable's states, in schedule order without the derived ones. A program that has
-  /// mutable ones joins the groups of all.
+  /// `states` are the Variables of the executable's states, in schedule order without the derived ones. A program that
+  /// assigns any of them joins the state groups of all.
   CompiledFunction(std::shared_ptr<const runtime::Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
                    const CompiledFunctionOptions &options);
   ~CompiledFunction();
   CompiledFunction(const CompiledFunction &) = delete;
 
-  /// The memory of the states that are only read, at one time. Contexts bound to another one bind again before they run.
+  /// The memory of the states that are only read, at one time. Contexts bound to an older Binding bind again before
+  /// they run.
   struct Binding {
     std::vector<runtime::StoragePin> storages;
     std::vector<uint64_t> versions;
@@ -53,45 +54,47 @@ public:
     std::vector<void *> bound;                   ///< memory of all states
     uint64_t epoch = ~uint64_t(0);               ///< a call at this epoch needs no other binding
     std::unique_ptr<runtime::Profile> profile;   ///< of the program's first calls
-    std::shared_ptr<const dim::Values> dims;     ///< of the call that left it to its caller
-    std::vector<runtime::Storage *> inputs, outputs; ///< of the call that is handed over
+    std::shared_ptr<const dim::Values> dims;     ///< sizes of the last call, for the caller that keeps the slot
+    std::vector<runtime::Storage *> inputs, outputs; ///< of the call that is being handed over
   };
 
-  /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
-  /// agree). Runs at once when the inputs are there and the program is
-  /// small, else on a lane of the engine. Failures of the run are carried by the outputs; and by the Variables that it assigns, if
-  /// it has begun to write them.
-  /// `keep` is the slot of a caller that comes again with inputs of the same types: used if it is there, left there by
-  /// a call that ran at once, and null after any other.
+  /// Inputs in schedule order, of the schedule's types. Symbolic sizes follow from them; throws ShapeError where they
+  /// do not agree. Runs in the calling thread when the inputs are ready and the program is small, else on a lane of the
+  /// engine.
+  /// The outputs carry a failure of the run. So do the Variables that the program assigns, if the run has begun to
+  /// write them.
+  /// `keep` is the slot of a caller that calls again with inputs of the same types. If it is set, the call uses it. A
+  /// call that runs at once leaves its slot there; after any other call it is null.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
            std::unique_ptr<Slot> *keep = nullptr);
-  /// The same inside of a task, over its storages, for a program without Variables. `dims`: sizes that the inputs' shapes
-  /// give; null if there are none.
+  /// Runs inside of a task, over the task's storages; for programs without Variables. `dims`: symbolic sizes, from the
+  /// inputs' shapes; null if there are none.
   int32_t runInTask(const runtime::TaskView &task, size_t numInputs, const dim::Values *dims);
-  /// Takes back what a caller has kept.
+  /// Takes back a slot that a caller has kept.
   void release(std::unique_ptr<Slot> slot);
 
   const runtime::Schedule &schedule() const { return executable_->schedule(); }
   size_t numOutputs() const { return outputs_.size(); }
-  /// Calls' copies of Variables' values that were still held.
+  /// How many values of Variables were copied before an update, as tensors still held them.
   uint64_t stateCopies() const { return stateCopies_.load(std::memory_order_relaxed); }
-  /// Kernels whose first calls contradicted what they were predicted to take, and Variables that had to be copied.
+  /// Kernels whose first calls took another time than predicted, and Variables that had to be copied.
   runtime::Decisions findings() const;
-  /// Timeline::sideBySide of the latest call, where the machine has kept its log and has run nothing else since.
+  /// Timeline::sideBySide of the latest call, if the machine has kept its log and has run nothing else since.
   std::optional<double> achievedSideBySide();
 
 private:
-  /// Throws RuntimeError when the Variable has no value because the call that was to write it failed: says which, why,
-  /// and what to do. Does not wait: what is still computed may yet fail.
+  /// Throws RuntimeError when the Variable has no value because the call that was to write it failed. The message says
+  /// which call, why, and what to do. Does not wait: a pending computation may still fail.
   void checkNotFailed(const VariableImpl &variable, const SourceLoc &where) const;
-  /// Parts get the values that somebody assigned meanwhile; those that this call writes are alone current from now on.
+  /// Brings the parts of spread Variables up to date with values assigned since the last call. Marks the parts that
+  /// this call writes as the only current copy.
   void bringSpread(const SourceLoc &where);
   bool isCurrent(const Binding &binding) const;
   std::shared_ptr<const Binding> currentBinding(uint64_t epoch, const SourceLoc &where);
   std::shared_ptr<const dim::Values> dimsFor(std::span<const Tensor *const> inputs, const Slot *kept) const;
   void makeOutputs(std::span<Tensor> outputs, const dim::Values *dims, const SourceLoc &where) const;
   runtime::Storage *donated(size_t state, const SourceLoc &where);
-  /// Throws Error where the Variable lies elsewhere than the program was compiled for.
+  /// Throws Error when the Variable is not on the device that the program was compiled for.
   void checkHome(size_t state, const SourceLoc &where) const;
   std::unique_ptr<Slot> acquire();
   void bind(Slot &slot, const std::shared_ptr<const Binding> &binding, void *const *written) const;
@@ -113,7 +116,7 @@ private:
   const std::vector<SpreadUse> spread_;
   struct Output {
     TensorType type;
-    int64_t bytes = 0; ///< of a static type
+    int64_t bytes = 0; ///< of a type without symbolic sizes
     runtime::DeviceRef device;
   };
   std::vector<Output> outputs_;
@@ -121,7 +124,7 @@ private:
   runtime::FirstCalls firstCalls_;
 
   std::atomic<uint64_t> stateCopies_{0};
-  struct Held { ///< the latest copy of a value that was still held
+  struct Held { ///< the latest value that was copied because a tensor still held it
     std::string variable;
     int64_t bytes = 0;
     SourceLoc where;
@@ -130,7 +133,7 @@ private:
   mutable std::mutex mutex_; // guards what follows
   Held held_;
   std::vector<std::unique_ptr<Slot>> spare_;
-  std::atomic<Slot *> handy_{nullptr}; ///< one more, owned: a caller alone takes no lock
+  std::atomic<Slot *> handy_{nullptr}; ///< one more spare slot, owned: a single caller takes no lock
   std::shared_ptr<const Binding> binding_;
   uint64_t epoch_ = ~uint64_t(0); ///< at which binding_ was last found current
 };

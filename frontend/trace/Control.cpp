@@ -68,7 +68,7 @@ Tensor stack(std::vector<Tensor> parts, const std::source_location &where) {
   return concat(std::move(rows), 0, where);
 }
 
-/// What a body would stack if it ran: found by type, without running it.
+/// The empty stacks of a scan without iterations. Their types are inferred, without running the body.
 std::vector<Tensor> stacksOfNothing(const ControlCall &call) {
   InferRecorder recorder;
   RecorderScope scope(&recorder);
@@ -200,7 +200,7 @@ Recorder::BodyVariable &Recorder::bodyVariable(size_t depth, const std::shared_p
 }
 
 namespace {
-/// A body may call the function that it stands in.
+/// Counts the calls of bodies, as a body that calls the function it is part of may recurse without end.
 class BodyCall {
 public:
   explicit BodyCall(const ControlCall &call) {
@@ -246,7 +246,7 @@ std::vector<Tensor> Recorder::control(const ControlCall &call) {
   }
   checkResults(call, records);
 
-  // Variables that some body assigns come after the results; where they stand, others read them.
+  // A Variable that some body assigns becomes a further result.
   std::vector<Tensor> outside;
   std::vector<std::shared_ptr<VariableImpl>> assigned;
   for (const BodyRecord &record : records)

@@ -85,12 +85,12 @@ bool isFinite(const Tensor &t, SourceLoc where) {
 
 void checkResults(const char *op, std::span<const Tensor> operands, std::span<const Tensor> results, SourceLoc where) {
   if (operands.empty())
-    return; // what an op without operands makes, the user asked for
+    return; // an op without operands makes what the user asked for, NaN included
   for (size_t r = 0; r < results.size(); ++r) {
     if (isFinite(results[r], where))
       continue;
     const runtime::Statistics s = statistics(results[r], where);
-    // What comes from an operand was made before, or was given by the user.
+    // A NaN or infinity among the operands is not this op's: an earlier op made it, or the user gave it.
     bool hadNan = false, hadInf = false;
     std::string given;
     for (size_t i = 0; i < operands.size(); ++i) {

@@ -7,9 +7,9 @@
 
 namespace tressel::detail {
 
-/// A CheckNan lives in this thread, or the environment asks for it.
+/// Whether this thread has a CheckNan, or the environment sets TRESSEL_CHECK_NAN.
 bool checkingNan();
-/// The environment does.
+/// Whether the environment does.
 bool checkingNanEverywhere();
 /// Waits. Types without NaN and infinities are always finite.
 bool isFinite(const Tensor &t, SourceLoc where);

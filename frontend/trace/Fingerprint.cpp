@@ -17,7 +17,7 @@ namespace {
 uint64_t identify(const Tensor &t) {
   if (t.traced())
     return t.impl()->number;
-  // Elements from outside: by type and, up to a page, by content.
+  // A captured tensor is identified by its type and its first 4096 bytes.
   runtime::Engine::global().wait(*t.impl()->storage, {}, "fingerprint");
   const auto n = static_cast<size_t>(std::min<int64_t>(t.type().bytes(), 4096));
   return mixHash(mixHash(0x1234567, t.type()),
@@ -174,7 +174,8 @@ Recorder::GradientStep::GradientStep(Recorder *recorder, std::span<const Tensor>
 Recorder::GradientStep::~GradientStep() {
   if (!recorder_)
     return;
-  recorder_->numValues_ = numValues_; // others that record the function know nothing of its values
+  recorder_->numValues_ = numValues_; // recorders that follow types only do not number these values, and numbers must
+                                      // agree
   if (Fingerprint *fingerprint = recorder_->fingerprintOf())
     fingerprint->endGradient();
 }

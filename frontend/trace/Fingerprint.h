@@ -1,4 +1,4 @@
-// What a function recorded, in one number per op: to tell whether recording it again gives the same program.
+// A hash per recorded op, to tell whether recording a function again gives the same program.
 #pragma once
 
 #include "frontend/trace/Recorder.h"
@@ -15,12 +15,12 @@ public:
   void assign(const VariableImpl &variable, const Tensor &value, SourceLoc where);
   void result(const Tensor &t);
   void control(const ControlCall &call);
-  /// What follows belongs to a gradient, until endGradient(): it depends on nothing else than what was noted.
+  /// Ignores what is recorded until endGradient(): a gradient depends only on what was noted before.
   void beginGradient(std::span<const Tensor> results, std::span<const Tensor> cotangents,
                      std::span<const Tensor> inputs, SourceLoc where);
   void endGradient() { --gradients_; }
 
-  /// Where two recordings part, in words; empty if they are equal.
+  /// The first difference, in words; empty if both are equal.
   std::string differsFrom(const Fingerprint &earlier) const;
 
 private:
@@ -31,7 +31,7 @@ private:
     uint32_t firstPart = 0, numOperands = 0; ///< of an op: parts_ of its operands, then of its attributes
     const op::OpInfo *info = nullptr;
   };
-  /// Enough to say what an operand or attribute was: its identity and, of a number, its value.
+  /// An operand or attribute, for messages: its identity and, if it is a number, its value.
   struct Part {
     uint64_t id = 0;
     double number = 0;

@@ -56,7 +56,7 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
     int kind = -1;
     Tensor tensor;
   };
-  // The main thread's are gone before its static objects are, which may compute.
+  // Thread-locals of the main thread are destroyed before static objects, whose destructors may still call ops.
   static thread_local constinit bool gone = false;
   struct Entries : std::array<Entry, 64> {
     ~Entries() { gone = true; }
@@ -193,7 +193,7 @@ std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Ten
 
 } // namespace detail
 
-/// Without a further move of the operands where the call can be made at once.
+/// Tries the flat call first, which reads the operands without moving them.
 static Tensor binary(const op::OpInfo &info, Arg &a, Arg &b) {
   const Arg *const operands[] = {&a, &b};
   if (Tensor result; detail::runFlat(info, operands, {}, result)) [[likely]]

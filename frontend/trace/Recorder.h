@@ -30,21 +30,20 @@ public:
   virtual Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) = 0;
   virtual void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) = 0;
 
-  /// The same wherever the call stands: in a body, a Variable is an argument of the body, and what the body assigns one of
-  /// its results.
+  /// Also inside of a body: there a Variable becomes an argument of the body, and an assigned one also a result.
   Tensor readVariable(const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
   void assignVariable(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where);
   /// Records the bodies, each once, and the op that runs them.
   std::vector<Tensor> control(const ControlCall &call);
 
-  /// How many bodies are being recorded, one in the other.
+  /// How many bodies are being recorded, nested.
   size_t depth() const { return bodies_.size(); }
-  /// Values have a type only: there is no program that gradients could go back over.
+  /// True if values have types only: then there is no program to differentiate.
   virtual bool followsTypes() const { return false; }
-  /// Parameters without a value get one while shapes are inferred, and in no real trace.
+  /// Whether parameters without a value get one: while shapes are inferred, but in no real trace.
   virtual bool mayCreateParameters() const { return false; }
 
-  /// While one lives, a gradient is recorded: one step of what the function does, whatever ops it takes.
+  /// While one is alive, a gradient is recorded. It counts as one step of the function, whatever ops it takes.
   class GradientStep {
   public:
     GradientStep(Recorder *recorder, std::span<const Tensor> results, std::span<const Tensor> cotangents,
@@ -60,23 +59,23 @@ public:
 
   /// The value of a tensor in the trace, as TensorImpl::value; null in recorders that follow types.
   virtual void *valueIn(const Tensor &, SourceLoc) { return nullptr; }
-  /// The cotangents of the operands of an op with bodies, as noteControlOnTapes() was told, from those of its results;
-  /// undefined where one is zero or not wanted.
+  /// The cotangents of the operands of an op with bodies (`control`, as given to noteControlOnTapes()), from those of
+  /// its results; undefined where one is zero or not wanted.
   virtual std::vector<Tensor> pullBack(void *control, std::span<const Tensor> cotangents,
                                        std::span<const uint8_t> wanted, const std::source_location &where);
   uint64_t number() const { return number_; }
 
-  /// The number of a part of the function, see CheckpointScope; and what is kept of it.
+  /// Numbers a new segment of the function, see CheckpointScope; and marks a value of it as kept.
   uint32_t beginSegment() { return ++numSegments_; }
   virtual void keep(const Tensor &) {}
 
-  /// What is recorded is good as long as this counter stands still: a module's own, see Node::structure.
+  /// What is recorded is valid until this counter changes: a module's own, see Node::structure.
   using Counter = std::shared_ptr<const std::atomic<uint64_t>>;
   void dependOn(const Counter &counter) {
     if (structure_.empty() || structure_.back().first != counter)
       structure_.emplace_back(counter, counter->load());
   }
-  /// The counters with their values then.
+  /// The counters, with their values when they were noted.
   const std::vector<std::pair<Counter, uint64_t>> &structure() const { return structure_; }
   /// A module has given this result.
   virtual void leaveModule(const ScopeOwner &, std::span<const Tensor>) {}
@@ -88,7 +87,7 @@ public:
   Tensor makeValue(const TensorType &type, void *value, SourceLoc where);
 
 protected:
-  /// Another tensor for a value, one that the function that is recorded does not get.
+  /// Another tensor for a value. The function that is recorded does not see it, so it takes no number.
   Tensor makeAlias(const TensorType &type, void *value, SourceLoc where) {
     Tensor alias = makeValue(type, value, where);
     --numValues_;
@@ -104,15 +103,15 @@ protected:
     std::vector<Tensor> arguments, results;
     std::vector<BodyVariable> variables; ///< those the body reads or assigns; each is one more argument
   };
-  // What a recorder does about bodies: the calls come in this order, inner ops between beginBody and endBody.
+  // Hooks for bodies, called in this order; the ops of a body come between beginBody and endBody.
   virtual void beginControl(const ControlCall &) {}
   virtual void beginBody() {}
-  /// A further argument of the body that is so deep.
+  /// A further argument of the open body at this depth.
   virtual Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where);
   virtual void endBody(const BodyRecord &, SourceLoc) {}
-  /// Of what functions record, to compare calls; null where none is kept.
+  /// The fingerprint of what is recorded; null in a recorder without one.
   virtual Fingerprint *fingerprintOf() { return nullptr; }
-  /// The values of the whole: results, then the Variables that a body assigned.
+  /// The op's values: its results, then the Variables that a body assigned.
   virtual std::vector<Tensor> endControl(const ControlCall &call, std::span<const BodyRecord> bodies,
                                          std::span<const std::shared_ptr<VariableImpl>> assigned,
                                          std::span<const TensorType> types);
@@ -127,7 +126,7 @@ private:
   std::vector<std::pair<Counter, uint64_t>> structure_;
 };
 
-/// Counts all changes of modules' structure: when it stands still, no Node::structure has moved.
+/// Counts all changes of modules' structure. As long as it stands still, no Node::structure has changed.
 extern std::atomic<uint64_t> structureEpoch;
 
 /// Makes a recorder the current one.
@@ -142,7 +141,7 @@ private:
   Recorder *previous_;
 };
 
-/// Follows types only: a forward pass under it finds the shapes of parameters.
+/// Follows types only: running forward under it finds the shapes of parameters.
 class InferRecorder : public Recorder {
 public:
   Tensor input(const TensorType &type, SourceLoc where) { return makeValue(type, nullptr, where); }

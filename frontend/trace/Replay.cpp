@@ -18,7 +18,7 @@ struct Replay::Step final : ScopeOwner {
   Tensor constant;
   std::vector<size_t> operands;
   op::Attrs attrs;
-  std::vector<size_t> lastUses; ///< values that no later step needs, nor the result
+  std::vector<size_t> lastUses; ///< values to drop after this step: no later step and no result needs them
   std::string label;            ///< how errors call it; may be empty
 
   // Control flow: operands are the condition (Cond), carried values, slices, invariants.
@@ -58,7 +58,7 @@ Replay::Body Replay::bodyOf(mlir::Block &block) {
     }
     auto step = std::make_unique<Step>();
     step->label = labelOf(op);
-    for (mlir::Value operand : op.getOperands()) // of control flow too: in the order of its groups
+    for (mlir::Value operand : op.getOperands()) // for control flow in the order of its operand groups
       step->operands.push_back(numberOf(operand));
     if (auto control = llvm::dyn_cast<graph::ControlOpInterface>(op)) {
       step->numCarried = control.numCarried();

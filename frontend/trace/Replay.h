@@ -16,7 +16,7 @@
 
 namespace tressel::detail {
 
-/// Holds no MLIR: the function may go. Const after it was made, so threads share one.
+/// Holds no MLIR, so the function may be destroyed. Immutable, so that threads share one.
 class Replay {
 public:
   /// A function of one block of ops of the graph dialect, without structure (clusters, kernels).

@@ -1,4 +1,5 @@
-// Gradients of what is called: a tape over tensors, whether they are values of a trace or of imperative calls.
+// Gradients of the ops that a thread calls: a tape over tensors, be they values of a trace or results of imperative
+// calls.
 #include "frontend/trace/TensorTape.h"
 
 #include "frontend/tensor/Machine.h"
@@ -21,7 +22,7 @@
 namespace tressel::detail {
 
 namespace {
-/// Zeros for cotangents that are empty.
+/// Replaces empty cotangents by zeros.
 void fillIn(std::vector<Tensor> &cotangents, std::span<const Tensor> results) {
   for (size_t i = 0; i < cotangents.size(); ++i)
     if (!cotangents[i].defined())
@@ -29,7 +30,7 @@ void fillIn(std::vector<Tensor> &cotangents, std::span<const Tensor> results) {
           zeros(std::vector<Size>(results[i].type().shape.begin(), results[i].type().shape.end()), results[i].dtype());
 }
 
-/// What a gradient function of an application gave. Throws unless it is a tensor of each operand's type, or none.
+/// Checks what an application's gradient function gave: a tensor of each operand's type, or an empty one. Throws.
 std::vector<Tensor> checkedGradient(std::vector<Tensor> made, std::span<const Tensor> operands, SourceLoc where,
                                     const char *op) {
   if (made.size() != operands.size())
@@ -44,15 +45,15 @@ std::vector<Tensor> checkedGradient(std::vector<Tensor> made, std::span<const Te
   return made;
 }
 
-/// Where a call stood: its line, and the line of the user's that the layer around it was called from.
+/// The source of a call: its line, and the user's line that called the library's layer around it.
 struct Origin {
   std::source_location at;
   std::optional<std::source_location> caller;
   std::optional<int> stage;
 };
 
-/// Puts ops where calls go. A Ref stands for a value: of a trace, the value's address; else that of the TensorImpl,
-/// which lives as long as this.
+/// Emits ops as calls, which are recorded in the trace or run at once. A Ref is the identity of a value: the address of
+/// the trace's value, else that of the TensorImpl, which this object keeps alive.
 class TensorEmitter final : public op::Emitter {
 public:
   explicit TensorEmitter(const std::source_location &where) : where_(where) {}
@@ -67,7 +68,7 @@ public:
     return ref;
   }
   const Tensor &tensorOf(Ref ref) const { return held_.at(ref); }
-  /// A value of the trace is the same as a tensor from outside of it.
+  /// Makes a value of the trace stand for a tensor from outside of it.
   void alias(void *value, const Tensor &tensor) { aliases_[value] = refOf(tensor); }
 
   std::vector<Ref> emit(const op::OpInfo &info, std::span<const Ref> inputs, const op::Attrs &attrs) override {
@@ -83,7 +84,7 @@ public:
   Ref constant(const op::HostTensor &value) override { return refOf(fromBytes(value.data.get(), value.type, where_)); }
   TensorType typeOf(Ref value) override { return tensorOf(value).type(); }
 
-  /// What follows stands at the line of what it is the gradient of.
+  /// Ops emitted from here on get the line and the stage of the call whose gradient they compute.
   void enter(const Origin &origin) {
     scope_.reset();
     back_.reset();
@@ -107,7 +108,7 @@ private:
   std::unordered_map<void *, Ref> aliases_;
 };
 
-/// Knows the gradients that applications give their own ops.
+/// A tape that uses the gradients that applications register for their own ops.
 class OpTape final : public op::Tape {
 public:
   OpTape(TensorEmitter &emitter, std::span<const Ref> inputs) : Tape(emitter, inputs), emitter_(emitter) {}
@@ -192,8 +193,8 @@ public:
     isOpen_ = false;
   }
   TensorTape *outer() const { return outer_; }
-  /// Whether what this thread calls now is part of what is remembered, and not of a body, which is remembered as a
-  /// whole, or of another trace.
+  /// Whether this tape records the op that this thread calls now. It does not for an op of another trace, nor for one
+  /// inside of a body: there it records the op with the body.
   bool isHere() const {
     return recorder_ == Recorder::current() && depth_ == depthNow() && !(recorder_ && recorder_->followsTypes());
   }
@@ -207,14 +208,14 @@ public:
                refsOf(operands), refsOf(results), originOf(where));
   }
 
-  /// Ops that are made of the calls of a function, and have a gradient of their own.
+  /// Records calls of a function as one op whose gradient is `pull`.
   void noteFunction(op::Tape::PullBack pull, std::span<const Tensor> operands, std::span<const Tensor> results,
                     const std::source_location &where) {
     tape_.note(std::move(pull), refsOf(operands), refsOf(results), originOf(where));
   }
   OpTape &tape() { return tape_; }
   const char *op() const { return op_; }
-  /// Whether what this thread calls now stands in a body, which this goes over as a whole.
+  /// Whether the op that this thread calls now is inside of a body, whose op this tape records as a whole.
   bool isOutside() const {
     return recorder_ && recorder_ == Recorder::current() && depth_ < depthNow() && !recorder_->followsTypes();
   }
@@ -234,7 +235,7 @@ public:
                                  : "the function that was differentiated was called outside of this trace",
                        toLoc(where_), op_);
     checkLike("cotangent", "result", cotangents, results);
-    end(); // outer tapes remember what follows
+    end(); // outer tapes record the gradient's ops
     std::vector<Tensor> gradients(inputs_.size());
     {
       const Recorder::GradientStep step(recorder_, results, cotangents, tensorsOf(inputs_), toLoc(where_));
@@ -242,7 +243,8 @@ public:
         goBack(results, cotangents, gradients);
     }
     if (recorder_)
-      for (size_t i = 0; i < gradients.size(); ++i) // as every recorder of this function numbers them
+      for (size_t i = 0; i < gradients.size(); ++i) // every recorder of this function gives the gradients the same
+                                                    // numbers
         gradients[i] = recorder_->makeValue(
             emitter_.typeOf(inputs_[i]),
             gradients[i].defined() ? recorder_->valueIn(gradients[i], toLoc(where_)) : nullptr, toLoc(where_));
@@ -355,7 +357,7 @@ std::vector<Tensor> GradientScope::pullBack(std::span<const Tensor> results, std
 std::vector<Tensor> GradientScope::pushForward(std::span<const Tensor> results, std::span<const Tensor> tangents) {
   tape_->checkLike("tangent", "input", tangents, tape_->inputs());
   tape_->end();
-  // pullBack is linear in the cotangents: at any of them, its own cotangents with respect to them are the tangents.
+  // pullBack is linear in the cotangents, so its own pullback gives the tangents, at any cotangents.
   std::vector<Tensor> any(results.size()), floats;
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].defined() && isFloat(results[i].dtype()))

@@ -11,16 +11,16 @@
 
 namespace tressel::detail {
 
-/// After each op while this thread has a tape (ThreadState::tape). Missing attributes have their defaults.
+/// Called after each op while this thread has a tape (ThreadState::tape). Missing attributes get their defaults.
 void noteOnTapes(const op::OpInfo &info, std::span<const Tensor> operands, op::Attrs attrs,
                  std::span<const Tensor> results, const std::source_location &where);
-/// After each op with bodies, see Recorder::pullBack.
+/// Called after each op with bodies, see Recorder::pullBack.
 void noteControlOnTapes(void *control, std::span<const Tensor> operands, std::span<const Tensor> results,
                         const std::source_location &where);
 
-/// What the function gives that an application registered as the gradient of its op: cotangents of the operands, empty
-/// tensors where zero. `cotangents` are those of the results, and may be empty. nullopt if there is no such function.
-/// Throws where it gives something else than tensors of the operands' types.
+/// The cotangents of a custom op's operands, from the gradient function that the application registered; empty tensors
+/// where zero. `cotangents` are those of the results, and may be empty. nullopt if there is no such function. Throws
+/// where it gives anything but tensors of the operands' types.
 std::optional<std::vector<Tensor>> customGradient(const op::OpInfo &info, std::span<const Tensor> operands,
                                                   std::span<const Tensor> results, std::span<const Tensor> cotangents,
                                                   SourceLoc where);

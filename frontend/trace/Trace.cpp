@@ -149,7 +149,7 @@ void TraceRecorder::Impl::cutValues(const FinishOptions &options) {
   }
 }
 
-/// By place in the row of a pipeline: the accelerators there, as TensorImpl::home.
+/// The accelerators at each place in the row of a pipeline, as TensorImpl::home.
 static std::vector<std::vector<uint32_t>> rowsOf(const graph::Mesh &mesh, const FinishOptions &options) {
   std::vector<std::vector<uint32_t>> rows(1);
   for (const runtime::DeviceRef device : passes::acceleratorsOf(options.model, options.devices)) {
@@ -214,7 +214,7 @@ void TraceRecorder::Impl::checkHomes(const FinishOptions &options) {
   }
 }
 
-/// Variables on the very accelerators of the mesh are states of the ranks.
+/// Variables that are spread over exactly the mesh's accelerators become states of the ranks.
 std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &options,
                                                          std::map<std::string, std::shared_ptr<VariableImpl>> &parts) {
   std::vector<SpreadUse> uses;
@@ -229,7 +229,7 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
     const StateGroup::Lock lock(*state.variable);
     const std::shared_ptr<Spread> &spread = state.variable->spread;
     const auto row = spread ? llvm::find(rows, spread->homes) : rows.end();
-    if (row == rows.end()) // of one without a Spread
+    if (row == rows.end()) // not spread, or over other accelerators
       continue;
     const TensorType type = state.variable->value.type();
     const graph::ParsedSharding parsed = graph::parseSharding(state.variable->sharding, type.rank(), *mesh);
@@ -239,11 +239,11 @@ std::vector<SpreadUse> TraceRecorder::Impl::spreadStates(const FinishOptions &op
     for (auto [d, axes] : llvm::enumerate(sharding.dims))
       fits = fits && type.shape.extent(static_cast<int>(d)) % mesh->numAlong(axes) == 0;
     if (!fits || (!state.variable->sharding.empty() && !parsed.error.empty()))
-      continue; // parts of different sizes have their home on the host, and what is wrong is the compiler's to say
+      continue; // uneven parts have their home on the host; the compiler reports a wrong sharding
     std::vector<Box> boxes;
     for (int64_t rank = 0; rank < mesh->numRanks(); ++rank) {
       if (mesh->microBatchOf(rank) > 0)
-        continue; // has what the first one has
+        continue; // all micro-batches of an accelerator share one part
       const dim::Values at = graph::coordinatesOf(rank, *mesh);
       Box box;
       for (auto [d, axes] : llvm::enumerate(sharding.dims)) {
@@ -280,12 +280,12 @@ std::vector<uint32_t> TraceRecorder::homes() const {
   return homes;
 }
 
-/// What a trace returns, sorted by what each result is.
+/// Classifies what a trace returns: constants, inputs, states, and outputs of the program.
 class TraceRecorder::Results {
 public:
   explicit Results(TraceRecorder &recorder) : recorder_(recorder), impl_(*recorder.impl_) {}
 
-  /// Inputs and Variables by their places among those of a kind.
+  /// Numbers the inputs, the Variables that are only read, and those that are assigned.
   void numberArguments(Traced &traced) {
     for (const Impl::ArgInfo &arg : impl_.args) {
       if (arg.kind == Impl::ArgKind::Input) {
@@ -300,8 +300,8 @@ public:
   TraceResult classify(const Tensor &t) {
     if (!t.defined())
       fail<TraceError>("the traced function returned an empty Tensor", {}, "return");
-    // What a program does beside computing may fail (an assertion): all that it returns is made by it then, so that it
-    // carries the failure, also what is an argument, a Variable or a constant.
+    // A program with effects may fail (an assertion), and everything it returns must carry the failure. So it also
+    // returns arguments, Variables and constants as outputs.
     if (!t.traced() && !impl_.hasEffects)
       return {.kind = TraceResult::Kind::Constant, .constant = t};
     if (t.traced() && t.impl()->trace != recorder_.number())
@@ -310,7 +310,8 @@ public:
     if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v); arg && !impl_.hasEffects) {
       const Impl::ArgInfo &info = impl_.args[arg.getArgNumber()];
       const bool isState = info.kind == Impl::ArgKind::State;
-      if (!isState || !impl_.states[info.state].assigned) // else it is the value of before, which the program overwrites
+      if (!isState || !impl_.states[info.state].assigned) // else the result is the old value, which the program
+                                                          // overwrites: it becomes an output
         return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input, .index = index_[arg.getArgNumber()], .constant = {}};
     }
     auto [it, isNew] = outputOf_.try_emplace(v, outputs.size());
@@ -325,7 +326,7 @@ public:
 private:
   TraceRecorder &recorder_;
   Impl &impl_;
-  std::vector<size_t> index_; ///< by argument
+  std::vector<size_t> index_; ///< by argument: its number among those of its kind
   llvm::DenseMap<mlir::Value, size_t> outputOf_;
 };
 
@@ -359,7 +360,7 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
       }
   if (!options.architecture.empty() && !compile.emulateGpu) {
     compile.gpus = {options.architecture};
-    compile.assembleGpu = false; // it would be for other cards
+    compile.assembleGpu = false; // it would assemble for other cards than this architecture's
   }
   compile.gpuLibraries = options.gpuLibraries;
   compile.gpuArchive = options.gpuArchive;
@@ -416,13 +417,13 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   impl.close(sorted.outputs);
   if (options.model) {
     impl.placeValues(numOutputs);
-    impl.pinValues(numOutputs); // tensors' memory can be
+    impl.pinValues(numOutputs); // memory of tensors can be pinned
   }
   impl.cutValues(options);
   std::map<std::string, std::shared_ptr<VariableImpl>> parts;
   std::vector<SpreadUse> spread;
   if (options.ofOneRank) {
-    codegen::makeRankProgram(*impl.module, options.mesh, {}); // inputs are cut
+    codegen::makeRankProgram(*impl.module, options.mesh, {}); // cutValues has cut the inputs
   } else if (options.compile && !options.compare) {
     impl.checkHomes(options);
     spread = impl.spreadStates(options, parts);

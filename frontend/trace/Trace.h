@@ -98,7 +98,7 @@ public:
   TraceRecorder();
   ~TraceRecorder() override;
 
-  /// Inputs come before everything else. `home`: TensorImpl::home of what calls give.
+  /// Inputs are added before anything else. `home`: TensorImpl::home of the tensors in calls.
   Tensor input(const TensorType &type, const std::string &name, SourceLoc where, uint32_t home = 0);
   void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
           const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
@@ -122,7 +122,7 @@ protected:
 public:
   /// TensorImpl::home of the inputs and Variables so far that are not on the host.
   std::vector<uint32_t> homes() const;
-  /// Ends the trace. Throws what the compiler finds.
+  /// Ends the trace and compiles it. Throws the compiler's errors.
   Traced finish(std::span<const Tensor> results, const FinishOptions &options);
   /// Before all else: what these states are called in the program.
   void nameStates(const StateNameMap &names);
@@ -131,7 +131,7 @@ public:
                                                        StateNameMap &names);
 
 private:
-  /// An op of the trace, which is one of MLIR.
+  /// Records an op of the trace, an mlir::Operation, on this thread's tapes.
   void noteOnTapes(void *op, const std::source_location &where);
 
   struct Impl;
@@ -141,13 +141,13 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes functions under their names, with the states' values of now; `metadata` is that of files of states, in JSON,
+/// Writes functions under their names, with the states' current values; `metadata` is that of files of states, in JSON,
 /// or empty.
 void writePackage(const std::string &path,
                   const std::vector<std::pair<std::string, std::shared_ptr<const ExportedFunction>>> &functions,
                   const StateNameMap &states, const std::string &metadata);
 
-/// Objects of kernels that the compiler remembers.
+/// Clears the compiler's in-memory cache of kernel objects.
 void clearCompilerCaches();
 
 } // namespace tressel::detail

@@ -8,8 +8,8 @@
 
 namespace tressel::detail {
 
-/// The op of a control call whose bodies are recorded. Its operands stand in groups: the number of the iteration, what is carried, slices, and
-/// what is only read; each has an argument in every body.
+/// The op of a control call whose bodies are recorded. Its operands come in groups: iteration number, carried values,
+/// slices, invariants. Each operand has an argument in every body.
 class TraceRecorder::ControlOp {
 public:
   ControlOp(Impl &impl, const ControlCall &call, std::span<const BodyRecord> records, std::span<const std::shared_ptr<VariableImpl>> assigned)
@@ -25,12 +25,13 @@ public:
   }
 
   mlir::Operation *create(std::span<const TensorType> types);
-  /// Of the results: explicit carried ones, assigned Variables, stacked ones; as numbers among the call's results with the Variables behind them.
+  /// The op's results (carried values, then assigned Variables, then stacks) as indices into the call's results
+  /// followed by the Variables.
   const std::vector<size_t> &order() const { return order_; }
 
 private:
   struct Part {
-    mlir::Value operand; ///< null for the number of the iteration
+    mlir::Value operand; ///< null for the iteration number
     mlir::Type type;
     std::vector<mlir::Value> arguments; ///< by body; null where it has none
   };
@@ -48,7 +49,7 @@ private:
     const auto found = llvm::find_if(record.variables, [&](const BodyVariable &v) { return v.variable.get() == variable; });
     return found == record.variables.end() ? nullptr : &*found;
   }
-  /// Its value before the op, of the first body that uses it.
+  /// The Variable's value before the op, from the first body that uses it.
   mlir::Value valueBefore(const VariableImpl *variable) const {
     for (const BodyRecord &record : records_)
       if (const BodyVariable *v = find(record, variable))
@@ -64,7 +65,8 @@ private:
   void fill(mlir::Region &region, size_t k);
   /// The value in the region that corresponds to one of body k.
   mlir::Value inRegion(mlir::Value value, size_t k, mlir::Block &block) const;
-  /// What the branch that leaves a Variable as it was yields: the operand, which captureInvariants makes an argument.
+  /// What a branch that does not assign the Variable yields: the operand, which captureInvariants turns into an
+  /// argument.
   mlir::Value nextValue(const VariableImpl *variable, size_t k, mlir::Block &block) const;
 
   Impl &impl_;
@@ -229,7 +231,7 @@ std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span
   ControlOp control(*impl_, call, records, assigned);
   mlir::Operation *op = control.create(types);
   std::vector<Tensor> results(types.size());
-  for (size_t i = 0; i < types.size(); ++i) { // numbered as the other recorders do
+  for (size_t i = 0; i < types.size(); ++i) { // every recorder gives the results the same numbers
     auto at = static_cast<unsigned>(llvm::find(control.order(), i) - control.order().begin());
     results[i] = makeValue(types[i], op->getResult(at).getAsOpaquePointer(), userLine(toLoc(call.where)));
   }

@@ -1,4 +1,4 @@
-// Going back over control flow of a trace.
+// Gradients of control flow in a trace.
 #include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/TensorTape.h"
 #include "frontend/trace/TraceImpl.h"
@@ -21,7 +21,7 @@ void TraceRecorder::keep(const Tensor &t) {
 
 Fingerprint *TraceRecorder::fingerprintOf() { return &impl_->fingerprint; }
 
-/// What applications' ops need of a gradient that is built in the trace: their rules are calls on tensors.
+/// Lets gradients that are built in the trace use custom ops' gradient functions, which call ops on tensors.
 class TraceRecorder::Gradient final : public graph::GradientContext {
 public:
   Gradient(TraceRecorder &recorder, SourceLoc where, bool again)
@@ -53,7 +53,7 @@ private:
   const SourceLoc where_;
   const bool again_;
   llvm::SaveAndRestore<bool> inGradient_;
-  llvm::SaveAndRestore<TensorTape *> tape_; ///< what is built in bodies is no op of outer tapes
+  llvm::SaveAndRestore<TensorTape *> tape_; ///< outer tapes must not record ops that are built in bodies
 };
 
 std::vector<Tensor> TraceRecorder::pullBack(void *control, std::span<const Tensor> cotangents, std::span<const uint8_t> wanted,

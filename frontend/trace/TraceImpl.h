@@ -24,8 +24,8 @@
 
 namespace tressel::detail {
 
-/// Making a context costs more than compiling a small program in it, so some are kept. What is uniqued in one stays
-/// until it goes, so it goes after a number of uses, and when large constants were put into it.
+/// An MLIR context from a pool, as making one costs more than compiling a small program. A context never frees what it
+/// uniques, so it is destroyed after a number of uses, or once it holds large constants.
 class ContextLease {
 public:
   ContextLease() {
@@ -82,7 +82,7 @@ inline std::span<const std::byte> bytesOf(const Tensor &t) {
 }
 
 struct TraceRecorder::Impl {
-  const runtime::StaticsUse use; // first in, last out
+  const runtime::StaticsUse use; // declared first, so destroyed last
   enum class ArgKind : uint8_t { Input, State };
   struct ArgInfo {
     ArgKind kind = ArgKind::Input;
@@ -102,25 +102,26 @@ struct TraceRecorder::Impl {
   mlir::func::FuncOp func;
   mlir::OpBuilder builder{context.get()};
   std::vector<ArgInfo> args;
-  SourceLoc at;                                   ///< of what is wrong with all of it: where the first input was given
-  std::vector<std::pair<size_t, uint32_t>> homes; ///< of arguments that are not on the host: TensorImpl::home
+  SourceLoc at;                                   ///< where the first input was given: the line of errors about the
+                                                  ///< whole program
+  std::vector<std::pair<size_t, uint32_t>> homes; ///< TensorImpl::home of the arguments that are not on the host
   std::vector<State> states;
   std::unordered_map<const VariableImpl *, size_t> stateOf;
   std::set<std::string> names;
-  std::map<const VariableImpl *, std::string> givenNames; ///< of states
+  std::map<const VariableImpl *, std::string> givenNames; ///< from nameStates()
   std::unordered_map<const TensorImpl *, mlir::Value> constants;
   Fingerprint fingerprint;
   std::vector<Tensor> captured; ///< keeps the keys of `constants` alive
-  /// Bodies of control flow that are being recorded, or wait for the op that they become part of.
+  /// Bodies that are being recorded (open), or are recorded and wait for their op (closed).
   struct Body {
     std::unique_ptr<mlir::Block> block = std::make_unique<mlir::Block>();
     std::vector<mlir::Value> results;
-    std::vector<std::pair<VariableImpl *, mlir::Value>> variables; ///< at its end
+    std::vector<std::pair<VariableImpl *, mlir::Value>> variables; ///< values of Variables at its end
     mlir::OpBuilder::InsertPoint outside;
   };
   std::vector<Body> open, closed;
-  bool inGradient = false; ///< values of bodies that are recorded may be read: they become residuals
-  bool hasEffects = false; ///< the program does more than compute what it returns
+  bool inGradient = false; ///< values of closed bodies may be read: they become residuals
+  bool hasEffects = false; ///< the program does more than compute its results
   SourceLoc lastWhere, lastUser;
   mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
 
@@ -136,8 +137,8 @@ struct TraceRecorder::Impl {
       return mlir::UnknownLoc::get(context.get());
     return mlir::FileLineColLoc::get(context.get(), where.file, where.line, 0);
   }
-  /// The user's line; an op inside a layer of the library has both lines. Ops of one line follow each other, so the
-  /// last location is kept.
+  /// The user's line; for an op inside a layer of the library both lines. The last location is cached, as ops of one
+  /// line follow each other.
   mlir::Location locate(SourceLoc where) {
     const SourceLoc user = userLine(where);
     auto equal = [](SourceLoc a, SourceLoc b) { return a.file == b.file && a.line == b.line; };
@@ -166,7 +167,7 @@ struct TraceRecorder::Impl {
     if (isNew) {
       runtime::Engine::global().wait(*t.impl()->storage, where, "a constant of the trace");
       mlir::OpBuilder::InsertionGuard guard(builder);
-      if (builder.getInsertionBlock() != &func.getBody().front()) // for all bodies
+      if (builder.getInsertionBlock() != &func.getBody().front()) // dominates all bodies
         builder.setInsertionPointToStart(&func.getBody().front());
       it->second = graph::createConstant(builder, locate(where), t.type(), bytesOf(t));
       captured.push_back(t);
@@ -190,7 +191,7 @@ struct TraceRecorder::Impl {
 
   size_t stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
 
-  /// Where the scopes of this thread say.
+  /// Sets device, stage and segment as this thread's scopes say.
   static void place(mlir::Operation *op) {
     if (const auto device = currentDevice(); device && !graph::isTransfer(op)) [[unlikely]]
       graph::setDevice(op, *device);
@@ -200,27 +201,27 @@ struct TraceRecorder::Impl {
       graph::setSegment(op, threadState.segment);
   }
 
-  /// Ends the function with these results; the attributes say what arguments and results are.
+  /// Ends the function with these results; the attribute of each says what it is.
   struct Result {
     mlir::Value value;
     mlir::StringRef attr;
     std::string name;
   };
   void close(const std::vector<Result> &results);
-  /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
+  /// Arguments and next values of Variables get their homes; outputs stay where they are computed.
   void placeValues(size_t numOutputs);
-  /// The mesh and the pipeline, and how inputs and Variables are cut over it.
+  /// Sets the mesh and the pipeline, and the sharding of inputs and Variables.
   void cutValues(const FinishOptions &options);
-  /// Throws Error where a Variable lies on several accelerators that are not those of the mesh, or of its stage, or on
-  /// one that is not its stage's: each call would copy it. Also where the accelerators of a row have no stages.
+  /// Throws Error where a Variable is not on the accelerators of the mesh, or of the stage that uses it, as each call
+  /// would copy it. Also where a pipeline has several accelerators in a row and no op has a stage.
   void checkHomes(const FinishOptions &options);
   std::vector<SpreadUse> spreadStates(const FinishOptions &options,
                                       std::map<std::string, std::shared_ptr<VariableImpl>> &parts);
-  /// States lie where the compiler likes: of a program whose caller copies their values there and back.
+  /// Lets the compiler place the states: for a program whose caller copies their values in and out.
   void freeStates();
-  /// Inputs and outputs lie in memory that can be pinned.
+  /// Inputs and outputs get memory that can be pinned.
   void pinValues(size_t numOutputs);
-  /// The next values of Variables that are assigned are further results.
+  /// The next values of assigned Variables become further results.
   void addNextStates(std::vector<Result> &results) {
     for (const State &state : states)
       if (state.assigned)

@@ -69,7 +69,7 @@ StatePart::StatePart(optim::MovingAverage average) {
   variables_ = [average] { return average.states(); };
 }
 
-/// What a file of a state holds, from and to its parts.
+/// Writes the parts of a state to a file, and reads them back.
 class StateFile {
 public:
   StateFile(const std::string &path, const TrainingState &state, const char *op, const std::source_location &where)
@@ -237,7 +237,7 @@ struct PendingSave::Impl {
       return;
     try {
       end.get();
-    } catch (const std::exception &error) { // as with other failures: lost without a word is what it must not be
+    } catch (const std::exception &error) { // an error that no call waits for must not get lost
       std::fprintf(stderr, "tressel: a failure that nobody waited for: %s: save_state_async: %s\n",
                    detail::toLoc(where).str().c_str(), error.what());
     }
@@ -260,7 +260,7 @@ PendingSave save_state_async(const std::string &path, const TrainingState &state
   io::atLine(where, "save_state_async", [&] {
     const StateFile file(path, state, "save_state_async", where);
     std::map<std::string, Tensor> copies;
-    for (const auto &[name, value] : file.values()) { // of their own: steps go on in the Variables' memory
+    for (const auto &[name, value] : file.values()) { // copies, as steps go on in the Variables' memory
       runtime::StorageRef storage = runtime::Storage::allocate(value.type().bytes());
       std::memcpy(storage->data(), value.data(where), static_cast<size_t>(value.type().bytes()));
       copies.emplace(name, detail::makeTensor(value.type(), std::move(storage), detail::toLoc(where)));

@@ -27,7 +27,7 @@ std::string message(const std::function<void(CodedOutputStream &)> &write) {
   }
   return text;
 }
-/// The key of a field: its number and how it is written.
+/// Protobuf's wire types, the low bits of a field's key.
 enum Wire : uint32_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
 void key(CodedOutputStream &out, uint32_t field, Wire wire) { out.WriteTag(field << 3 | wire); }
 void bytes(CodedOutputStream &out, uint32_t field, const std::string &text) {
@@ -53,7 +53,7 @@ uint32_t crc32c(const std::string &text) {
     crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(c)) & 255];
   return ~crc;
 }
-/// As TFRecord stores it, so that the sum of what holds a sum is no constant.
+/// TFRecord masks a checksum, so that the checksum of data with its own checksum is no constant.
 uint32_t masked(uint32_t crc) { return std::rotr(crc, 15) + 0xA282EAD8u; }
 
 } // namespace
@@ -67,7 +67,7 @@ EventFile::EventFile(const std::string &folder) {
   path_ = (std::filesystem::path(folder) / ("events.out.tfevents." + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now).count()) + "." + host +
                                             "." + std::to_string(::getpid())))
               .string();
-  for (int number = 0; !file_ && number < 1000; ++number) { // several of one process in one second
+  for (int number = 0; !file_ && number < 1000; ++number) { // one process may open several in a second
     const std::string path = number ? path_ + "." + std::to_string(number) : path_;
     file_.reset(std::fopen(path.c_str(), "wxe"));
     if (file_)

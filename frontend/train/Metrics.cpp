@@ -56,7 +56,7 @@ void Accuracy::update(const Arg &scores, const Arg &labels) const {
   Tensor isRight;
   if (k_ == 1) {
     isRight = argmax(all, 1) == given;
-  } else { // fewer than k classes have a greater score than the label's
+  } else { // correct if fewer than k classes have a greater score than the label's
     const Tensor inside = clip(given, int64_t(0), Arg(all.type().shape[1].isNumber() ? all.type().shape[1].number() - 1 : int64_t(0)));
     const Tensor own = take_along_axis(all, expand_dims(inside, 1), 1);
     isRight = logical_and(sum(cast(all > own, i64), {1}) < k_, inside == given);
@@ -99,7 +99,7 @@ double Confusion::accuracy(std::source_location where) const {
 }
 
 namespace {
-/// Of each class, what was right over what its row or column holds; 0 for nothing.
+/// For each class the correct ones over the total of its row or column; 0 where that is 0.
 std::vector<double> shares(const std::vector<int64_t> &counts, size_t classes, bool ofColumns) {
   std::vector<double> shares;
   for (size_t c = 0; c < classes; ++c) {

@@ -1,4 +1,4 @@
-// What all optimizers share: the rate, groups, f32 copies, accumulation, and what is kept under which name.
+// The parts that all optimizers share: the rate, groups, f32 copies, accumulation, names of states.
 #include "frontend/io/Parameters.h"
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Spread.h"
@@ -17,7 +17,7 @@
 namespace tressel {
 namespace {
 
-/// What floats are computed in beside such a parameter.
+/// The type that a parameter of this type is updated in.
 DType computeType(DType type) { return type == f64 ? f64 : f32; }
 
 void checkPositive(double limit, const char *op, const std::source_location &where) {
@@ -87,7 +87,7 @@ struct Rate::State {
   Variable assigned{full({}, std::numeric_limits<double>::quiet_NaN(), f64), "rate"};
   Variable scale{full({}, 1.0, f64), "rate_scale"};
 
-  /// f64, for the next step.
+  /// The rate of the next step, f64.
   Tensor now(const std::source_location &where) const { return own(schedule, where) * scale.value(where); }
   Tensor own(const Schedule &schedule, const std::source_location &where) const {
     const Tensor rate = assigned.value(where);
@@ -112,7 +112,7 @@ struct Optimizer::Impl {
   struct Entry {
     std::string name;
     Variable parameter;
-    DType type;         ///< that is computed in
+    DType type; ///< the type that is computed in
     bool isFrozen = false;
     const Group *group = nullptr;
     std::optional<Variable> copy, sum; ///< the parameter in f32; the gradients of a step so far
@@ -153,7 +153,8 @@ struct Optimizer::Impl {
       std::vector<Tensor> slots;
       for (const Variable &slot : entry.slots)
         slots.push_back(slot.value(where));
-      // The copy has more digits than the parameter, unless that was assigned anew meanwhile: loaded, say.
+      // The f32 copy is more precise than the parameter, unless the parameter was assigned meanwhile (loaded, say):
+      // then the parameter counts.
       Tensor before = entry.parameter.value(where);
       if (entry.copy) {
         const Tensor exact = entry.copy->value(where);
@@ -172,7 +173,7 @@ struct Optimizer::Impl {
       for (size_t k = 0; k < slots.size(); ++k)
         next.emplace_back(entry.slots[k], slots[k]);
     }
-    // Together at the end: a rule that throws leaves everything as it was.
+    // Assigned together at the end, so that a rule that throws changes nothing.
     for (const auto &[variable, value] : next)
       variable.assign(chosen(when, value, variable, where), where);
     rate->step.assign(chosen(when, number, rate->step, where), where);
@@ -476,7 +477,7 @@ void LossScale::adapt(const Tensor &finite, std::source_location where) const {
   const LossScaleOptions &options = impl_->options;
   const Tensor now = impl_->scale.value(where), good = impl_->good.value(where) + int64_t(1);
   const Tensor grows = logical_and(finite, Arg(good, where) >= Arg(options.interval, where));
-  // Less than the least normal number would make all gradients infinite.
+  // A scale below the least normal number would make all gradients infinite.
   const Tensor smaller = maximum(now * options.backoff, 1e-30), larger = minimum(now * options.growth, options.most);
   impl_->scale.assign(tressel::where(finite, tressel::where(grows, larger, now), smaller), where);
   impl_->good.assign(tressel::where(logical_and(finite, logical_not(grows)), good, tensor(int64_t(0))), where);

@@ -66,10 +66,10 @@ std::string escaped(const std::string &text) {
   return out;
 }
 
-/// A name's values over the steps. Where there are too many to draw, neighbours are averaged.
+/// A name's values over the steps. If there are too many to draw, neighbours are averaged.
 struct Series {
   std::vector<std::pair<double, double>> points;
-  int64_t each = 1, pending = 0; ///< values to a point; values in the one that is not complete
+  int64_t each = 1, pending = 0; ///< values per point; values in the incomplete point
   double x = 0, y = 0;
   bool isNote = false;
 
@@ -188,7 +188,7 @@ struct Progress::Impl {
     waiting.push_back({done, now(), isNote, values});
     drain(false);
   }
-  /// Takes the records whose values are there; all of them, if it is to wait.
+  /// Takes the records whose values are ready; all of them if `waits`.
   void drain(bool waits) {
     while (!waiting.empty() &&
            (waits || std::all_of(waiting.front().values.begin(), waiting.front().values.end(), [](const auto &v) { return isThere(v.second); }))) {
@@ -242,7 +242,7 @@ struct Progress::Impl {
       line += "  " + clock(at / here * static_cast<double>(steps - done)) + " left";
     print(line, last);
   }
-  /// On a terminal the line is written over by the next one, unless it stays.
+  /// On a terminal the next line overwrites this one, unless it stays.
   void print(std::string line, bool stays) {
     if (options.quiet)
       return;
@@ -259,7 +259,7 @@ struct Progress::Impl {
     while (!rest.empty()) {
       const ssize_t n = ::write(options.descriptor, rest.data(), rest.size());
       if (n <= 0 && errno != EINTR)
-        return; // the reader has closed it
+        return; // the pipe's reader has closed it
       if (n > 0)
         rest = rest.subspan(static_cast<size_t>(n));
     }
@@ -281,7 +281,7 @@ Progress::Progress(int64_t steps, ProgressOptions options) : impl_(std::make_uni
 Progress::~Progress() {
   try {
     finish();
-  } catch (const std::exception &) { // a value that failed, a disk that refuses: finish() says which
+  } catch (const std::exception &) { // a failed value, or a failed write: finish() reports it
   }
 }
 

@@ -31,7 +31,7 @@ Tensor decayed(const Update &u) { return u.weight_decay == 0 ? u.parameter : u.p
 
 Tensor mix(const Tensor &old, const Tensor &now, double keep) { return old * keep + now * (1 - keep); }
 
-/// 1 - beta^step, in the parameter's type: what the moments of so many gradients lack.
+/// The bias correction of moments: 1 - beta^step, in the parameter's type.
 Tensor correction(const Update &u, double beta) { return cast(1.0 - pow(full({}, beta, f64), u.step), u.parameter.dtype()); }
 
 /// Adam's direction, from and into slots 0 to 1, and 2 with `amsgrad`.
@@ -63,7 +63,7 @@ Rule sgd(const SGDOptions &o, const std::source_location &where) {
                 Tensor step = g;
                 if (o.momentum != 0) {
                   Tensor momentum = u.slots[0] * o.momentum + g * (1 - o.dampening);
-                  if (o.dampening != 0) // the first gradient begins it, whole
+                  if (o.dampening != 0) // the first gradient is the momentum, undampened
                     momentum = tressel::where(u.step == 1.0, g, momentum);
                   u.slots[0] = momentum;
                   step = o.nesterov ? g + momentum * o.momentum : momentum;
@@ -102,7 +102,7 @@ Rule rmsprop(const RMSPropOptions &o, const std::source_location &where) {
                 Tensor spread = u.slots[0] = mix(u.slots[0], square(g), o.alpha);
                 if (o.centered) {
                   u.slots[1] = mix(u.slots[1], g, o.alpha);
-                  spread = maximum(spread - square(u.slots[1]), 0.0); // rounding may take it below
+                  spread = maximum(spread - square(u.slots[1]), 0.0); // rounding may make it negative
                 }
                 Tensor step = g / (sqrt(spread) + o.eps);
                 if (o.momentum != 0)

@@ -14,7 +14,7 @@ void checkRate(double rate, const char *op, const std::source_location &where) {
   if (!(rate >= 0) || !std::isfinite(rate))
     detail::fail<Error>("a rate is finite and not negative, which " + std::to_string(rate) + " is not", detail::toLoc(where), op);
 }
-/// Of a rate that steps are taken at: at zero nothing would be learned, and nothing would tell.
+/// A rate must be positive: with zero, training would silently learn nothing.
 void checkPositive(double rate, const char *op, const std::source_location &where) {
   checkRate(rate, op, where);
   if (rate == 0)
@@ -27,7 +27,7 @@ void checkSteps(int64_t steps, int64_t least, const char *what, const char *op, 
 
 Tensor number(double value) { return full({}, value, f64); }
 
-/// behind(steps since the warm-up), after a rise to behind(0).
+/// behind(steps since the warm-up), preceded by a linear rise to behind(0).
 Schedule warmedUp(int64_t warmup, const char *op, const std::source_location &where, std::function<Tensor(const Tensor &)> behind) {
   checkSteps(warmup, 0, "the number of steps of the warm-up", op, where);
   if (warmup == 0)

@@ -94,7 +94,7 @@ public:
     passes::Bid bid;
     bid.seconds = secondsOf(candidate, kFlopsPerSecond);
     bid.range = dim::max(form->range, 1);
-    bid.scratchBytes = dim::bounds(form->scratchBytes).hi; // laid out ahead, for the largest size
+    bid.scratchBytes = dim::bounds(form->scratchBytes).hi; // allocated ahead, for the largest size
     bid.params = form->kernel;
     return bid;
   }

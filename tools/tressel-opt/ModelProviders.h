@@ -1,13 +1,13 @@
-// Kernel providers with a fixed cost model, for tests of passes: what they bid depends on the program alone, not on
-// this machine. No code stands behind their bids.
+// Kernel providers with a fixed cost model, for tests of passes: their bids depend on the program alone, not on this
+// machine. They make no code.
 #pragma once
 
 #include "passes/Passes.h"
 
 namespace tressel::tools {
 
-/// "generated" runs any ops with loop forms over one domain, or over rows of it, but contractions and the like only
-/// alone. "library" runs one contraction or convolution, wants a contraction's right operand packed, and takes an
+/// "generated" runs any ops with loop forms over one domain, or over rows of it; contractions, convolutions and windows
+/// only alone. "library" runs one contraction or convolution, wants a contraction's right operand packed, and takes an
 /// epilogue. "bitcode" runs a single op that has a kernel form.
 passes::Providers modelProviders();
 

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Of several measurements; half of them lie between `least` and `most`.
+/// The median and the quartiles of measurements.
 struct Spread {
   double median = 0, least = 0, most = 0;
 };
@@ -39,14 +39,14 @@ Spread spreadOf(std::vector<double> values) {
   return {values[n / 2], values[n / 4], values[n - 1 - n / 4]};
 }
 
-/// Of the calls of a kernel: what else the machine does only ever adds, so the time that a quarter of them stay below.
+/// The time of a kernel. Disturbances only ever add time, so this is the lower quartile of its calls.
 Spread timeOf(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t n = values.size();
   return {values[n / 4], values[n / 10], values[n / 2]};
 }
 
-/// A kernel of a program, alone: what it does, and how long that takes.
+/// One kernel of a program, measured alone.
 struct Sample {
   DType type = f32;
   std::string provider;
@@ -57,7 +57,7 @@ struct Sample {
   Spread seconds;
 };
 
-/// While it lives, kernels that this thread runs are not split: another thread has the pool, and sleeps.
+/// While alive, kernels that this thread runs are not split: another thread holds the pool, and sleeps.
 class OneThread {
 public:
   OneThread() {
@@ -88,7 +88,7 @@ private:
   std::thread holder_;
 };
 
-/// A folder for the programs, gone with this.
+/// A temporary folder for the programs, which the destructor deletes.
 class Folder {
 public:
   Folder() {
@@ -216,7 +216,8 @@ public:
     movement();
     contention();
     timePiece();
-    cpu().pieceSeconds = std::ranges::min(pieces_, {}, &runtime::PieceTime::seconds).seconds; // other work only ever adds
+    cpu().pieceSeconds = std::ranges::min(pieces_, {}, &runtime::PieceTime::seconds).seconds; // disturbances only add
+                                                                                              // time
     if (const std::optional<std::string> busy = runtime::describeBusyCalibration(pieces_))
       note(*busy);
     return runtime::parseMachine(runtime::toJson(machine_));
@@ -226,8 +227,8 @@ private:
   DeviceModel &cpu() { return machine_.devices.front(); }
   const DeviceModel &cpu() const { return machine_.devices.front(); }
   void timePiece() { pieces_.push_back(runtime::timePiece(threads_)); }
-  /// A figure, with the range that it lay in.
-  /// `differs`: as its kernels do, so that a wide range says nothing about the machine.
+  /// Notes the source of a figure and the range of its measurements. `differs`: the kernels differ by nature, so that a
+  /// wide range does not mean that the machine is busy.
   void cite(const std::string &figure, const std::string &how, const Spread &range, bool differs = false) {
     char text[96];
     std::snprintf(text, sizeof text, ", %.3g, mostly from %.3g to %.3g", range.median, range.least, range.most);
@@ -242,23 +243,23 @@ private:
     return text;
   }
   std::vector<Sample> measure(const std::string &text) { return Measured(folder_.path, text).kernels(); }
-  /// How long all threads would take for it, had each its part.
+  /// The time if all threads had an equal part of the work.
   double wholeSeconds(const Sample &s, double seconds) const {
     const auto threads = std::min<int64_t>(s.tasks, threads_), parts = std::min<int64_t>(s.tasks, 4 * threads);
     const double share = static_cast<double>((parts + threads - 1) / threads * threads) / static_cast<double>(parts);
     const double calls = cpu().commandSeconds + (threads > 1 ? cpu().splitSeconds : 0);
     return std::max(seconds - calls, 0.1 * seconds) / share * static_cast<double>(threads) / threads_;
   }
-  /// Whether most of its time is work.
+  /// Whether most of its time is work, not the overhead of a call.
   bool tells(const Sample &s) const {
     return s.seconds.median > 4 * (cpu().commandSeconds + (s.tasks > 1 ? cpu().splitSeconds : 0));
   }
   double wholeSeconds(const Sample &s) const { return wholeSeconds(s, s.seconds.median); }
-  /// Rates of the whole machine.
+  /// Work per second on all threads.
   Spread rateOf(double work, const Sample &s) const {
     return {work / wholeSeconds(s), work / wholeSeconds(s, s.seconds.most), work / wholeSeconds(s, s.seconds.least)};
   }
-  /// The rate of a sum's bytes, by the whole machine.
+  /// Bytes per second of a sum, on all threads.
   Spread bytesRateOf(const Sample &s) const {
     const auto threads = std::min<int64_t>(s.tasks, threads_);
     auto rate = [&](double seconds) {
@@ -267,13 +268,13 @@ private:
     };
     return {rate(s.seconds.median), rate(s.seconds.most), rate(s.seconds.least)};
   }
-  /// As if every thread worked on so many bytes.
+  /// The bytes if every thread had such a part.
   double wholeBytes(const Sample &s) const {
     return s.bytes * threads_ / static_cast<double>(std::min<int64_t>(s.tasks, threads_));
   }
 
-  /// What a sample's bytes took on one of `threads` threads, next to what its instructions are predicted to take: neither hides the other
-  /// fully (runtime::workSeconds).
+  /// The time of a sample's bytes on one of `threads` threads, without the predicted time of its instructions. The two
+  /// overlap in part (runtime::workSeconds).
   double bytesSeconds(const Sample &s, double seconds, int64_t threads) const {
     const double computing = cpu().threadSeconds(s.costs) / static_cast<double>(threads);
     return std::max(std::cbrt(std::max(0.0, seconds * seconds * seconds - computing * computing * computing)), 0.3 * seconds);
@@ -298,7 +299,7 @@ private:
   }
   static std::vector<std::pair<std::string, std::string>> kindPrograms();
 
-  /// How much longer a sample's instructions took than its costs say, where most of its time is theirs.
+  /// Measured over predicted time of a sample's instructions, if they dominate its time.
   std::optional<double> factorOf(const Sample &s) const {
     const double took = s.seconds.median - cpu().commandSeconds, moving = runtime::workSeconds(cpu(), {.bytes = s.bytes, .tasks = s.tasks});
     const double computing = std::cbrt(std::max(0.0, took * took * took - moving * moving * moving)), predicted = cpu().threadSeconds(s.costs);
@@ -306,7 +307,7 @@ private:
                                                                                                       : std::nullopt;
   }
 
-  /// Of one thread, next to the processor that the costs were measured on: by what products and convolutions take.
+  /// The speed of one thread relative to the processor that the costs were measured on, from products and convolutions.
   void speed(const std::vector<Sample> &samples) {
     cpu().speed = 1, cpu().speedTogether = 1;
     cpu().corrections.clear();
@@ -321,24 +322,24 @@ private:
     cite("speed", "one thread's products and convolutions", {speed.median, speed.least, speed.most}, /*differs=*/true);
   }
 
-  /// What the models of some kinds are off by on this machine.
+  /// Corrections of those kinds whose cost models are off on this machine.
   void corrections(const std::vector<Sample> &samples) {
     std::map<std::string, std::vector<double>> factors;
     for (const Sample &s : samples)
       if (const std::optional<double> factor = factorOf(s))
         factors[s.costs[0].kind].push_back(*factor);
     for (const auto &[kind, list] : factors) {
-      if (list.size() < 3) // the shapes' own errors count as much as the machine
+      if (list.size() < 3) // too few: the shapes' own errors count as much as the machine
         continue;
       const Spread factor = spreadOf(list);
-      if (factor.most > 1.6 * factor.least) // the model is off by shape, which no factor mends
+      if (factor.most > 1.6 * factor.least) // the model's error depends on the shape, which no factor corrects
         continue;
       cpu().corrections[kind] = factor.median;
       cite("corrections/" + kind, std::to_string(list.size()) + " kernels on one thread", factor, /*differs=*/true);
     }
   }
 
-  /// How much slower threads are together than one alone.
+  /// How much slower a thread is when all threads work.
   void together(const std::vector<Sample> &samples) {
     std::vector<double> shares;
     for (const Sample &s : samples) {
@@ -355,7 +356,8 @@ private:
     cite("speed_together", "kernels on all threads, next to what one thread's figures say", share, /*differs=*/true);
   }
 
-  /// Sums of two tensors, from a few kilobytes to more than most caches hold: plateaus of the rate are caches.
+  /// Times sums of two tensors, from a few kilobytes to more than most caches hold: each plateau of the rate is a
+  /// cache.
   void bandwidth() {
     struct Point {
       double bytes;
@@ -387,8 +389,8 @@ private:
     cpu().threadBytesPerSecond = std::min(threadRate, far.median);
     machine_.sources["cpu/thread_bytes_per_second"] = "measured: x + y, 192 MiB, one thread";
     cite("bytes_per_second", "x + y, 192 MiB", far);
-    // A larger tensor is not faster than a smaller one, but for what disturbs the measurement.
-    for (size_t i = 0; i + 2 < points.size(); ++i) { // one that is faster than both of its neighbours was
+    // The rate falls with the size; exceptions are noise.
+    for (size_t i = 0; i + 2 < points.size(); ++i) { // a point faster than both neighbours is noise
       const double least = std::max(points[i].rate.median, points[i + 2].rate.median);
       points[i + 1].rate.median = std::min(points[i + 1].rate.median, least);
     }
@@ -401,7 +403,7 @@ private:
       for (; end < points.size() && points[end].rate.median >= 0.8 * points[i].rate.median; ++end)
         rates.push_back(points[end].rate.median);
       const Spread rate = spreadOf(rates);
-      // One point alone is on the way from one plateau to the next.
+      // A single point is a transition between plateaus.
       if (rate.median > 1.25 * far.median && (end - i > 1 || i == 0)) {
         cpu().caches.push_back({points[end - 1].bytes, rate.median});
         cite("caches/" + std::to_string(cpu().caches.size() - 1) + "/bytes_per_second",
@@ -409,7 +411,7 @@ private:
       }
       i = end;
     }
-    // Noise may leave a smaller cache behind a larger one, or behind memory: then both are as fast.
+    // Noise may leave a cache slower than the next larger one, or than memory: raise it to that rate.
     for (size_t i = cpu().caches.size(); i-- > 0;) {
       const double behind = i + 1 < cpu().caches.size() ? cpu().caches[i + 1].bytesPerSecond : cpu().bytesPerSecond;
       cpu().caches[i].bytesPerSecond = std::max(cpu().caches[i].bytesPerSecond, behind);
@@ -420,7 +422,7 @@ private:
 
   double movingSeconds(const Sample &s) const { return s.bytes / cpu().bandwidth(s.bytes); }
 
-  /// Products by type, then what else is bound by arithmetic, by provider.
+  /// Rates of products by type, then the efficiency of other kernels that are bound by arithmetic, by provider.
   void arithmetic() {
     std::map<DType, std::vector<Sample>> products;
     for (DType type : {f32, f64, bf16, f16, i8, i32})
@@ -472,7 +474,7 @@ private:
     }
     // The share of the limit that each provider reaches where arithmetic bounds it.
     std::map<std::string, std::vector<double>> shares;
-    // Some elementwise kernels do what counts as more work than the best product does.
+    // Some elementwise kernels reach a higher rate of counted work than the best product.
     Spread best;
     for (const Sample &s : samples)
       if (const Spread rate = rateOf(s.flops, s); s.type == f32 && tells(s) && rate.median > best.median)
@@ -490,7 +492,7 @@ private:
     }
   }
 
-  /// Transposes: how much slower memory is where the order changes.
+  /// Transposes: the share of memory's rate that is left where the order changes.
   void movement() {
     std::vector<double> shares;
     for (auto [b, m, n] : {std::tuple<int64_t, int64_t, int64_t>{1, 96, 96},
@@ -507,13 +509,13 @@ private:
     }
     if (shares.empty())
       return;
-    // What slows the others down further is part of what the compiler counts as their work.
+    // The best share is taken: where others are slower, the compiler's cost models account for it.
     const Spread share = spreadOf(shares);
     cpu().movementEfficiency = *std::ranges::max_element(shares);
     cite("movement_efficiency", "the best of some transposes", {cpu().movementEfficiency, share.least, share.most}, /*differs=*/true);
   }
 
-  /// A kernel with nothing to do; and what it costs to have the other threads begin.
+  /// The overhead of a call: a kernel that does almost nothing, and a split over all threads.
   void calls() {
     progress_.show("calls");
     const std::string few = tensor({4}, f32);
@@ -558,7 +560,7 @@ private:
     std::atomic<bool> entered{false};
     std::atomic<int64_t> copied{0};
     std::thread other([&] {
-      // While one thread has the pool, what others run is not split.
+      // While this thread holds the pool, kernels of other threads are not split.
       runtime::ThreadPool::global().parallelFor(2, 1, [&](int64_t begin, int64_t, int) {
         if (begin != 0)
           return;
@@ -600,10 +602,10 @@ private:
   Folder folder_;
   runtime::MachineModel machine_;
   int threads_ = 1;
-  std::vector<runtime::PieceTime> pieces_; ///< before, while and after the rest is measured
+  std::vector<runtime::PieceTime> pieces_; ///< timed before, during and after the measurements
 };
 
-/// What is measured, and a program of it.
+/// What is measured, each with a program for it.
 std::vector<std::pair<std::string, std::string>> Calibration::kindPrograms() {
   std::vector<std::pair<std::string, std::string>> list;
   using Sizes = std::array<int64_t, 3>;
@@ -670,13 +672,13 @@ int calibrateCommand(const CalibrateArgs &args) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ec);
   }
   checkWritable(path); // before a minute is spent
-  // What is measured is compared with costs: neither the last calibration nor what calls corrected may be in them.
+  // Measurements are compared with raw costs: without the last calibration, and without learned corrections.
   ::setenv("TRESSEL_CALIBRATION", "", 1);
   ProgressLine progress;
   const runtime::MachineModel machine = Calibration(progress).run();
   writeFile(path, runtime::toJson(machine));
   std::error_code ec;
-  if (!kept.empty() && std::filesystem::equivalent(path, kept, ec)) // they were learned against the figures that were there before
+  if (!kept.empty() && std::filesystem::equivalent(path, kept, ec)) // they were learned with the earlier figures
     runtime::Corrections(runtime::Corrections::fileBeside(kept)).forget();
   if (args.output.empty())
     note("kept in " + path + "; compilations and predictions on this machine go by it");

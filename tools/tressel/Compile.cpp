@@ -49,7 +49,7 @@ std::string headerOf(const std::string &symbol, const runtime::Schedule &schedul
   return text;
 }
 
-/// The card is opened for --tune alone: compiling needs none.
+/// Opens the card only for --tune, as compiling needs none.
 void setTuning(CompileRequest &request, const CompileArgs &args) {
   if (!args.tuning.empty() && args.gpus.empty())
     throw UsageError(

@@ -26,7 +26,7 @@ namespace tressel::tool {
 struct Port {
   std::string name;
   DType dtype = f32;
-  std::vector<Size> sizes; ///< kDynamic where `dimNames` tells
+  std::vector<Size> sizes; ///< kDynamic where `dimNames` has the name
   std::vector<std::string> dimNames;
   std::string home = {}; ///< the device where a package's state lies, if that is not the host
 };
@@ -43,12 +43,12 @@ struct ModelInfo {
   std::vector<UnsupportedOp> unsupported;
   std::vector<UnsupportedOp> malformed; ///< nodes with an input that their op does not take; where asked for
   int64_t weightBytes = 0;
-  std::string mesh; ///< "data=4, model=2": of the ranks that it is for; empty: it is for one
+  std::string mesh; ///< of the ranks that the model is for, "data=4, model=2"; empty: a single device
 };
 
 struct CompileRequest {
   std::string path;
-  /// Sizes of named dimensions, or what they lie between (then one program serves all of it).
+  /// Sizes of named dimensions, or their ranges; one program serves a whole range.
   std::map<std::string, std::pair<int64_t, int64_t>> dims;
   bool keepDynamic = false; ///< named dimensions that are not in `dims` stay dynamic where the model allows it
   std::string cpu = "native";
@@ -62,9 +62,9 @@ struct CompileRequest {
   bool measure = false, winograd = false, keepSubnormals = false; ///< as in CompileOptions
   MemoryBudget memoryBudget;                                      ///< as in CompileOptions
   std::optional<DType> autocast;                                  ///< as in CompileOptions
-  bool explain = false; ///< the schedule alone, without code, and what the passes chose
-  /// The axes of a mesh, "data=64", of whose ranks the program of one is made; the first cuts inputs along their first
-  /// dimension. Empty: none.
+  bool explain = false; ///< make the schedule without code, and keep the passes' decisions
+  /// Make the program of one rank of this mesh, "data=64"; its first axis cuts inputs along their first dimension.
+  /// Empty: no mesh.
   std::string ranks;
   int64_t compare =
       0; ///< compare ways to split the program over so many accelerators instead (codegen::compareLayouts); 0: do not
@@ -84,9 +84,9 @@ struct CompileRequest {
 struct AssumedDim {
   std::string name;
   int64_t size;
-  std::string why; ///< what kept it from staying dynamic; empty where it was not to
+  std::string why; ///< why it could not stay dynamic; empty where it was given a size
 };
-/// What the runtime needs, and what the user is told.
+/// What the runtime needs, and notes for the user.
 struct CompiledModel {
   runtime::Schedule schedule;
   std::vector<std::byte> image;
@@ -94,15 +94,15 @@ struct CompiledModel {
   std::string cpuLevel;
   std::vector<runtime::GpuCode> gpu;
   runtime::KernelLookup kernels; ///< as CompiledProgram::kernels
-  std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
-  std::vector<std::string> notes;  ///< on what the model says and this compilation leaves out
+  std::vector<AssumedDim> assumed; ///< dimensions without a given size
+  std::vector<std::string> notes;  ///< on what the model asks for and this compilation leaves out
   std::string comparison;          ///< LayoutComparison::text, where that was asked for; then there is no program
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0,
       numKnown = 0, numFailed = 0, numGpuKernels = 0, numGpuCompiled = 0, numGpuCached = 0, numTuned = 0,
       numTunedFaster = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain
-  std::string noCache; ///< why kernels could not be kept on disk, where they should have been
+  std::string noCache;          ///< why kernels could not be written to the cache on disk
 };
 
 struct BisectRequest {
@@ -113,7 +113,7 @@ struct BisectRequest {
   std::optional<double> rtol, atol; ///< as codegen::BisectOptions
   std::function<void(const std::string &)> progress;
 };
-/// codegen::BisectReport without what this side cannot know.
+/// codegen::BisectReport, in types that this side of the library has.
 struct BisectOutcome {
   bool differs = false;
   std::string verdict; ///< one line or more, for people
@@ -131,18 +131,21 @@ enum class CacheAction { Info, Verify, Clear };
 class CompilerLibrary {
 public:
   virtual ~CompilerLibrary() = default;
-  /// What is wrong with the names of passes that a request disables, or nothing.
+  /// An error message for the names of passes that a request disables; empty if all are known.
   virtual std::string checkDisabledPasses(const std::vector<std::string> &names) = 0;
-  /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown; so are, if `checksInputs`, nodes
-  /// with an input that their op does not take, which means to follow types through the model.
+  /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown. With
+  /// `checksInputs`, nodes with an input that their op does not take are listed too; that infers types through the
+  /// whole model.
   virtual ModelInfo describe(const std::string &path, bool checksInputs) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
   virtual CompiledModel compile(const CompileRequest &request) = 0;
-  /// What `emit` "graph" gave, as the picture that the end of the file's name says; nothing for other names. Throws InputError.
+  /// Draws the text that `emit` "graph" gave, in the format of the file's extension; nothing for other extensions.
+  /// Throws InputError.
   virtual std::optional<std::string> draw(const std::string &graph, const std::string &file, const std::string &title) = 0;
-  /// A package as what a linker takes: a shared library, or a static one, that defines `symbol` and `symbol`_bytes.
+  /// A package as a shared or a static library, which defines `symbol` and `symbol`_bytes.
   virtual std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) = 0;
-  /// What the cache holds; for Verify how many entries were `damaged` and deleted, for Clear what was deleted.
+  /// Information on the cache. Verify: `damaged` counts the entries found damaged and deleted. Clear: it reports what
+  /// was deleted.
   virtual CacheInfo cache(CacheAction action, int64_t &damaged) = 0;
   /// Looks for what makes the compiled program differ from the interpreted one. Throws tressel::Error.
   virtual BisectOutcome bisect(const BisectRequest &request) = 0;

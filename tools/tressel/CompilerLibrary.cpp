@@ -93,7 +93,8 @@ std::string placeOf(mlir::Operation *op, const std::string &path) {
   return where.file.empty() ? path : where.file + ":" + std::to_string(where.line);
 }
 
-/// The program of a module, once it is sure that it is one: a single @main of ops of the dialect, over tensors.
+/// The @main of a module, after a check that the module is a program: a single @main of ops of the dialect, over
+/// tensors.
 mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main || main.isDeclaration())
@@ -127,7 +128,7 @@ std::string nameIn(mlir::DictionaryAttr attrs, llvm::StringRef key) {
   return name ? name.str() : "";
 }
 
-/// The name by which inputs or outputs without one are called, which differ in where they stand.
+/// The name of an input or output that has none: by its position.
 std::string positionalName(bool isInput, unsigned i) { return (isInput ? "arg" : "out") + std::to_string(i); }
 
 /// Inputs and outputs of @main without a name get one by position: programs are called by name. Throws InputError where two have the
@@ -136,7 +137,7 @@ void nameEverything(mlir::func::FuncOp main, const std::string &path) {
   mlir::Builder b(main.getContext());
   auto name = [&](bool isInput, unsigned count, auto attrsOf, auto set) {
     const char *what = isInput ? "input" : "output";
-    std::map<std::string, unsigned> states, ports; // to where they stand
+    std::map<std::string, unsigned> states, ports; // from names to positions
     std::set<unsigned> unnamed;
     auto add = [&](std::map<std::string, unsigned> &names, const std::string &name, unsigned i, const char *kind) {
       auto [other, isNew] = names.emplace(name, i);
@@ -190,7 +191,7 @@ std::string meshOf(mlir::ModuleOp module) {
   return mesh ? mesh.str() : "";
 }
 
-/// By the module's own declarations; names are those that `compile` gives.
+/// Describes the module by its own declarations, with the names that `compile` gives.
 ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
   ModelInfo info;
   info.format = "stablehlo";
@@ -309,7 +310,7 @@ public:
       request.progress("import", 0, 0);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
     CompiledModel program;
-    const op::KeepSubnormals folding(request.keepSubnormals); // what the importers evaluate
+    const op::KeepSubnormals folding(request.keepSubnormals); // also for what the importers fold
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request, *context, program);
     program.timings.emplace_back(
         "import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -401,7 +402,7 @@ public:
     codegen::ObjectCache *cache = codegen::ObjectCache::ofUser();
     if (!cache)
       return {.folder = {}, .problem = codegen::ObjectCache::whyNone()};
-    std::error_code ec; // a folder that cannot be used is none, even where nothing was to be kept yet
+    std::error_code ec; // a folder that cannot be used is an error, even before anything is written to it
     std::filesystem::create_directories(cache->folder(), ec);
     if (!ec && ::access(cache->folder().c_str(), R_OK | W_OK | X_OK) != 0)
       ec.assign(errno, std::generic_category());
@@ -470,12 +471,12 @@ private:
            (report.where.empty() ? "" : ", from " + report.where);
   }
 
-  /// The module of a model. What was assumed of its sizes is noted in `program`.
-  /// Sizes that nobody gave may be what the model cannot do with: that is said.
+  /// The module of a model. `program` notes the sizes that were assumed. An error says so where an assumed size may be
+  /// its cause.
   static onnx::Imported importFixed(const onnx::ModelFile &model, mlir::MLIRContext &context, const onnx::ImportOptions &options) {
     try {
       return onnx::import(model, context, options);
-    } catch (const onnx::UnsupportedError &) { // whatever the sizes
+    } catch (const onnx::UnsupportedError &) { // an error for any sizes
       throw;
     } catch (const InputError &e) {
       std::string assumed;
@@ -489,7 +490,7 @@ private:
     }
   }
 
-  /// What JAX made for several devices runs whole on a machine without accelerators.
+  /// A module that JAX made for several devices runs whole on a machine without accelerators.
   static void leaveMesh(const CompileRequest &request, mlir::func::FuncOp main, CompiledModel &program) {
     auto mesh = main->getAttrOfType<mlir::StringAttr>(graph::kMeshAttr);
     if (!mesh || (request.machine && request.machine->numAccelerators() > 0))

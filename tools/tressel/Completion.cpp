@@ -139,7 +139,7 @@ std::string fish(const CLI::App &app) {
             quoted(command->get_description()) + "\n";
     add("__fish_seen_subcommand_from " + command->get_name(), choicesOf(*command));
   }
-  text.pop_back(); // whoever prints ends the line
+  text.pop_back(); // the caller adds the last line break
   return text;
 }
 

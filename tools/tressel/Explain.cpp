@@ -14,8 +14,7 @@
 
 namespace tressel::tool {
 
-/// Throws UsageError for what is no list of axes with their sizes: "data=8,model=2".
-/// How many there are.
+/// The number of ranks in a list of axes with sizes, "data=8,model=2". Throws UsageError for any other text.
 static int64_t checkRanks(const std::string &ranks) {
   int64_t all = 1;
   std::set<std::string> names;

@@ -12,7 +12,7 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
   for (size_t i = 0; i < gpus.size(); ++i) {
     try {
       runtime::machineOfArchitecture(gpus[i]);
-    } catch (const InputError &unknown) { // names those there are
+    } catch (const InputError &unknown) { // its message lists the known ones
       throw UsageError("--gpu: " + unknown.message());
     }
     if (std::find(gpus.begin(), gpus.begin() + static_cast<ptrdiff_t>(i), gpus[i]) != gpus.begin() + static_cast<ptrdiff_t>(i))

@@ -21,7 +21,7 @@ std::shared_ptr<const runtime::KernelHistory> historyFrom(const std::string &fil
   return history;
 }
 
-/// The file's own, or a new one.
+/// The history in the file, or a new one.
 static runtime::KernelHistory readOrNew(const std::string &file, const std::string &machine) {
   if (!std::filesystem::exists(file))
     return runtime::KernelHistory(machine);

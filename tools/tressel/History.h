@@ -8,14 +8,13 @@
 
 namespace tressel::tool {
 
-/// What the file holds; null for an empty name. Says so where it is of another machine than `machine`. Throws
+/// The file's history; null for an empty name. Prints a note if it is of another machine than `machine`. Throws
 /// InputError.
 std::shared_ptr<const runtime::KernelHistory> historyFrom(const std::string &file, const std::string &machine);
 
-/// Throws before anything is measured: for a file that cannot be written, holds something else, or is of another
-/// machine.
+/// Throws before anything is measured if the file cannot be written, has other contents, or is of another machine.
 void checkHistory(const std::string &file, const std::string &machine);
-/// Adds what was measured to the file, which is made where there is none.
+/// Adds the measurements to the file, which is created if there is none.
 void addToHistory(const std::string &file, const runtime::KernelHistory &measured);
 
 } // namespace tressel::tool

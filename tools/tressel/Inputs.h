@@ -14,17 +14,18 @@ namespace tressel::tool {
 
 using Named = std::map<std::string, HostTensor>;
 
-/// A file of --input or --expect, with the name it is given or brings along.
+/// A file of --input or --expect, with the name from the option or from the file.
 struct Given {
   std::string name; ///< empty: by position
   HostTensor tensor;
   std::string file;
 };
 
-/// [NAME=]FILE: the part behind the last '=' unless the whole is a file. Throws UsageError and InputError.
+/// Parses [NAME=]FILE: FILE is the part after the last '=', unless the whole is a file. Throws UsageError and
+/// InputError.
 std::vector<Given> readGiven(const std::string &option, const char *what);
 
-/// Names for those given by position: the ports in order.
+/// Gives each file without a name the name of the next port, in order.
 template <typename Ports> Named assign(std::vector<Given> given, const Ports &ports, const char *what) {
   Named named;
   size_t next = 0;
@@ -48,7 +49,7 @@ template <typename Ports> Named assign(std::vector<Given> given, const Ports &po
   return named;
 }
 
-/// Sizes of named dimensions, from the inputs that are given.
+/// Infers sizes of named dimensions from the given inputs.
 void inferDims(const ModelInfo &info, const Named &inputs, std::map<std::string, int64_t> &dims);
 
 } // namespace tressel::tool

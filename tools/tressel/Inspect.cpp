@@ -136,7 +136,7 @@ static int inspectPackage(const InspectArgs &args) {
         states.back().home = runtime::nameOf(v.home.device);
     }
   std::map<std::string, int> providers;
-  int flushing = 0, keeping = 0; // kernels of f32 and of f64, or of --keep-subnormals
+  int flushing = 0, keeping = 0; // kernels that flush subnormals (f32), and that keep them (f64, --keep-subnormals)
   for (const auto &k : s.kernels)
     ++providers[k.provider], flushing += k.floats == runtime::FloatMode::Flush, keeping += k.floats == runtime::FloatMode::Keep;
   if (args.json) {
@@ -147,7 +147,7 @@ static int inspectPackage(const InspectArgs &args) {
     j["states"] = portsJson(states);
     j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", dim::bounds(s.peakBytes).lo}};
     j["subnormals"] = {{"flushed_by", flushing}, {"kept_by", keeping}};
-    if (!s.peakBytes.isNumber()) // the least, and what it depends on
+    if (!s.peakBytes.isNumber()) // a lower bound, and the symbols it depends on
       j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
     for (const runtime::GpuCode &code : info.gpu) {

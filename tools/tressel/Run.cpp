@@ -54,7 +54,7 @@ std::vector<Given> readNumbered(const fs::path &set, const char *prefix) {
 
 class Runner {
 public:
-  /// `machine`: what simulates the run; null where it is real.
+  /// `machine`: what the program runs on, real or simulated; null: the processor.
   Runner(const RunArgs &args, Runnable program, std::map<std::string, int64_t> sizes,
          std::shared_ptr<runtime::Machine> machine, std::shared_ptr<const runtime::KernelHistory> history)
       : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)),
@@ -82,7 +82,7 @@ public:
     bound_ = true;
   }
 
-  /// States as they were at first: what one set of inputs did to them is no concern of the next.
+  /// Resets the states to their first values: sets of inputs must not affect each other.
   void restart() {
     states_.clear();
     makeContext();
@@ -103,7 +103,7 @@ public:
     }
   }
 
-  /// One more call, of which the commands are timed. The outputs of those before stay as they are.
+  /// One more call, with its commands timed. The outputs of earlier calls are kept.
   runtime::Timeline profile() {
     std::vector<HostTensor> outputs;
     for (const HostTensor &t : outputs_)
@@ -114,7 +114,7 @@ public:
     context_->setProfile(nullptr);
     return runtime::measured(numbers(), profile, processorName());
   }
-  /// As many calls more as --repeat says, whose kernels are timed for the history.
+  /// Calls --repeat more times, and times the kernels for the history.
   void record(const std::string &file, const std::string &machineName) {
     std::vector<HostTensor> outputs;
     for (const HostTensor &t : outputs_)
@@ -213,7 +213,7 @@ private:
     else
       runOnHost(in, out);
   }
-  /// The first calls note what their kernels take, for the next compilation.
+  /// The first calls note their kernels' times, for the next compilation.
   void runOnHost(const std::vector<void *> &in, const std::vector<void *> &out) {
     if (!firstCalls_)
       firstCalls_.emplace(program_.schedule());
@@ -260,7 +260,7 @@ private:
       list.push_back(t.data.get());
     return list;
   }
-  /// Symbolic sizes: from --dim, else from the inputs, else the least, with a word on it.
+  /// Binds symbolic sizes: from --dim, else from the inputs, else to their lower bounds, with a note.
   void bindDims(const Named &inputs) {
     const runtime::Schedule &schedule = program_.schedule();
     dims_.clear();
@@ -299,14 +299,14 @@ private:
   Runnable program_;
   std::map<std::string, int64_t> sizes_; ///< of --dim
   dim::Values dims_;
-  bool bound_ = false; ///< the states are
+  bool bound_ = false; ///< the states are bound
   std::shared_ptr<runtime::Machine> machine_;
-  std::shared_ptr<const runtime::KernelHistory> history_; ///< what plans go by
-  std::optional<runtime::Context> context_;   ///< without it
+  std::shared_ptr<const runtime::KernelHistory> history_; ///< measured times that plans use
+  std::optional<runtime::Context> context_;               ///< without a machine
   std::optional<runtime::FirstCalls> firstCalls_;
   bool recording_ = false; ///< the context's profile belongs to record()
   std::vector<runtime::StorageRef> statesThere_; ///< outlive the executor
-  std::optional<runtime::Executor> executor_;    ///< on it
+  std::optional<runtime::Executor> executor_;    ///< on the machine
   std::vector<HostTensor> inputs_, outputs_, states_;
   std::vector<double> seconds_;
 };
@@ -315,7 +315,7 @@ double percentile(const std::vector<double> &sorted, double p) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(p * static_cast<double>(sorted.size())))];
 }
 
-/// Distinct file names: '/' as '_', and a number behind a name that another output has then.
+/// Distinct file names: '/' becomes '_', and a name that is taken then gets a number.
 std::vector<std::string> fileNames(const runtime::Schedule &schedule) {
   std::vector<std::string> names;
   for (const auto &output : schedule.outputs) {
@@ -388,7 +388,7 @@ void printTimes(const Runner &runner) {
               humanSeconds(percentile(s, 0.5)).c_str(), humanSeconds(percentile(s, 0.99)).c_str(), s.size());
 }
 
-/// What a simulated call took, beside what the plan says.
+/// Prints what a simulated call took, beside the plan.
 void printSimulated(const Runner &runner) {
   const bool isVirtual = runner.machine()->at({}).caps().isVirtualTime;
   const runtime::Timeline planned = runner.planned();
@@ -443,10 +443,10 @@ void printJson(const RunArgs &args, const Runner &runner) {
   std::fputs(dump(j, 2).c_str(), stdout);
 }
 
-/// What `assign` needs of a package's or a model's ports.
+/// The ports of a package or a model, for `assign`.
 std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedule, bool package) {
   std::vector<runtime::ValueDesc> ports = schedule.inputs;
-  if (package) // brings the values of its states along
+  if (package) // a package has its states' values
     return ports;
   for (const auto &state : schedule.states)
     if (state.kind != runtime::StateKind::Derived)
@@ -457,7 +457,7 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
 //--- The command ------------------------------------------------------------------------------------------------------
 bool isPackage(const RunArgs &args) { return args.model.ends_with(".tsl"); }
 
-/// What can be refused before anything is read.
+/// Refuses wrong arguments before any file is read.
 void checkArguments(const RunArgs &args) {
   if (!args.gpus.empty())
     targetMachine(args.device, args.gpus); // throws for machines without a GPU
@@ -533,7 +533,7 @@ Runnable load(const RunArgs &args, runtime::Machine *machine, const std::shared_
   return program;
 }
 
-/// One call, whose outputs are compared with what --expect names. Whether all agree.
+/// Runs one call and compares its outputs with --expect. Returns whether all agree.
 bool runOnce(const RunArgs &args, Runner &runner, const std::vector<Given> &given) {
   const runtime::Schedule &schedule = runner.program().schedule();
   const Named expected = assign(givenBy(args.expect, "--expect"), schedule.outputs, "output"); // names are checked before anything runs
@@ -545,7 +545,7 @@ bool runOnce(const RunArgs &args, Runner &runner, const std::vector<Given> &give
   return agrees;
 }
 
-/// A call for each set of inputs and outputs. Whether all agree.
+/// Runs one call for each set of inputs and outputs. Returns whether all agree.
 bool runSets(const RunArgs &args, Runner &runner, const std::vector<fs::path> &sets) {
   const runtime::Schedule &schedule = runner.program().schedule();
   bool agrees = true;
@@ -582,7 +582,7 @@ void report(const RunArgs &args, Runner &runner, bool isOnMachine) {
     noteLoad();
 }
 
-/// Measured or simulated, with the plan beneath it for comparison.
+/// The measured or simulated timeline, with the plan's beneath it.
 void drawTimeline(const RunArgs &args, Runner &runner, bool isOnMachine) {
   std::vector<runtime::Timeline> timelines;
   if (isOnMachine)
@@ -594,7 +594,7 @@ void drawTimeline(const RunArgs &args, Runner &runner, bool isOnMachine) {
   try {
     if (!typical && !isOnMachine)
       timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
-  } catch (const InputError &e) { // the call was possible all the same
+  } catch (const InputError &e) { // the run itself succeeded
     detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
   }
   for (runtime::Timeline &t : timelines)

@@ -92,8 +92,8 @@ Runnable loadPackage(const std::string &path, const runtime::Machine *machine, c
   for (const runtime::KernelDesc &kernel : package.schedule(function).kernels)
     if (kernel.target == runtime::KernelTarget::HostLibrary && !runtime::findKernelProvider(kernel.provider)) {
       try {
-        compiler(); // brings the kernels of libraries that it links
-      } catch (const EnvironmentError &) { // what is missing is said below, by the kernel's name
+        compiler();                        // registers the kernels of libraries that it links
+      } catch (const EnvironmentError &) { // a missing kernel is reported by name below
       }
       break;
     }
@@ -135,7 +135,7 @@ runtime::PackageFile packageFile(std::span<const CompiledModel> levels, std::vec
         throw InternalError("code for the unknown CPU level '" + program.cpuLevel + "'");
       function.images.push_back({level, program.image});
     } else if (levels.size() > 1) {
-      functions.clear(); // a program without code is the same for all
+      functions.clear(); // a program without code is equal for all levels
     }
     function.constants = program.constants;
     functions.push_back(std::move(function));
@@ -169,7 +169,7 @@ void bindRest(const runtime::Schedule &schedule, dim::Values &dims) {
 }
 
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
-  // Of sizes that nobody has given the least that is possible.
+  // Sizes that are not given count as their lower bounds.
   auto least = [&](Size size) {
     const int64_t bytes = dims.all().empty() ? dim::bounds(size).lo : dim::evaluate(size, dims);
     return static_cast<double>(std::max<int64_t>(0, bytes));
@@ -186,7 +186,7 @@ void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
   const int64_t have = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (need <= static_cast<double>(have))
     return;
-  // The op that touches the most is where to look.
+  // Points at the op that touches the most bytes.
   double most = 0;
   const runtime::Location *where = nullptr;
   for (const runtime::Command &c : schedule.step.commands) {

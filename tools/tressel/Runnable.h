@@ -1,4 +1,4 @@
-// Something to run, made from a model or loaded from a package.
+// A program to run, compiled from a model or loaded from a package.
 #pragma once
 
 #include "tools/tressel/Compiler.h"
@@ -16,14 +16,14 @@ namespace tressel::tool {
 
 struct Runnable {
   std::shared_ptr<const runtime::Executable> executable;
-  std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
+  std::optional<runtime::Package> package; ///< if it was loaded: the package, which has the values of its states
   std::string function;                    ///< of the package; empty: its first
   std::vector<AssumedDim> assumed;
   double compileSeconds = 0; ///< 0 for a package
   const runtime::Schedule &schedule() const { return executable->schedule(); }
 };
 
-/// CompilerLibrary::compile, showing how far it is where it takes long.
+/// CompilerLibrary::compile with a line of progress if it takes long.
 CompiledModel compileWithProgress(CompileRequest request);
 /// "12 kernels, 0 of a library; ...".
 std::string kernelCounts(const CompiledModel &program);
@@ -33,26 +33,25 @@ Runnable compileModel(const CompileRequest &request);
 Runnable loadPackage(const std::string &path, const runtime::Machine *machine = nullptr,
                      const std::string &function = "");
 
-/// A .tsl file without mapping its code.
+/// The description of a .tsl file, read without mapping its code.
 struct PackageInfo {
   runtime::Schedule schedule;
-  std::vector<std::string> cpuLevels; ///< of the code it holds
+  std::vector<std::string> cpuLevels; ///< instruction-set levels that it has code for
   std::vector<runtime::GpuCode> gpu;
   int64_t weightBytes = 0;
   std::vector<std::string> functions;
 };
 PackageInfo describePackage(const std::string &path, const std::string &function = "");
-/// A .tsl file; its pieces lie in the programs and in `storage` too.
+/// The contents of a .tsl file, as pieces that refer to the programs and to `storage`.
 runtime::PackageFile packageFile(std::span<const CompiledModel> levels, std::vector<std::vector<std::byte>> &storage);
 
 /// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);
-/// Binds those that have no value to the least that they may be, with a word on it, and checks all against their
-/// bounds.
+/// Binds symbols without a value to their lower bounds, with a note, and checks all values against their bounds.
 void bindRest(const runtime::Schedule &schedule, dim::Values &dims);
 
-/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of
-/// symbolic sizes the least is taken, unless `dims` has all of them.
+/// Throws InputError, which says how many bytes are needed, when a program is larger than this machine's memory.
+/// Symbolic sizes count as their lower bounds, unless `dims` has all of them.
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims = {});
 
 } // namespace tressel::tool

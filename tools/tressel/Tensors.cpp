@@ -37,7 +37,7 @@ static std::vector<std::pair<std::string, HostTensor>> readNpz(const std::string
     std::string name = stat.name;
     if (!name.ends_with(".npy"))
       throw InputError(path + ": member '" + name + "' is no .npy");
-    // Read in pieces: the size in the directory is a claim.
+    // Read in pieces, as the size in the directory cannot be trusted.
     std::string bytes;
     for (std::string piece(1 << 20, '\0');;) {
       zip_int64_t n = zip_fread(file.get(), piece.data(), piece.size());

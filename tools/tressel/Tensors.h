@@ -26,7 +26,7 @@ double elementOf(const HostTensor &tensor, int64_t i);
 /// The same as text, whole numbers exactly: not every i64 is a double.
 std::string spellElement(const HostTensor &tensor, int64_t i);
 
-/// How far `got` is from `want`.
+/// The differences between `got` and `want`.
 struct Difference {
   bool within = true; ///< |got - want| <= atol + rtol * |want| everywhere, NaN only where NaN is wanted
   int64_t mismatches = 0;

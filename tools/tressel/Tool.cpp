@@ -174,7 +174,7 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
 
 void refuseDevice(const std::string &device, const InputError &why) {
   if (device.ends_with(".json"))
-    throw; // as it is
+    throw; // the file is at fault: the error stays an InputError
   throw UsageError(why.message());
 }
 
@@ -226,8 +226,8 @@ CompilerLibrary &compiler() {
     std::error_code ec;
     fs::path self = fs::read_symlink("/proc/self/exe", ec);
     fs::path file = self.parent_path().parent_path() / "lib" / "libtressel_compiler.so";
-    // Never unloaded: the compiler's static state outlives main. Lazy: of the many functions that it takes from LLVM and MLIR few
-    // are called, and looking up all takes longer than most of what commands do.
+    // Never unloaded: the compiler's static state outlives main. Lazy: it calls few of the functions of LLVM and MLIR
+    // that it is linked to, and binding all takes longer than most commands.
     void *handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle)
       throw EnvironmentError(std::string("the compiler cannot be loaded: ") + dlerror());

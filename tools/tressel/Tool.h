@@ -50,12 +50,12 @@ std::string harmless(std::string text);
 /// Lines on standard error: with -v only, always but with -q, always.
 void detail(const std::string &message);
 void note(const std::string &message);
-/// A note where this machine is slower than when it was calibrated: what is predicted for it is then not what it takes.
+/// Prints a note when this machine is slower now than when it was calibrated, as predictions are then too low.
 void noteLoad();
 void complain(const std::string &message);
 
-/// One line on standard error that shows how far something is, once it takes longer than a second: on a terminal, without -q.
-/// It is gone when this is.
+/// One line of progress on standard error, shown once the work takes longer than a second; only on a terminal, and
+/// without -q. The destructor erases it.
 class ProgressLine {
 public:
   ~ProgressLine();
@@ -68,16 +68,16 @@ private:
   bool shown_ = false;
 };
 
-/// Writes to standard output for "-", else to a file beside `path` that is then renamed: nobody sees half a file.
-/// Throws EnvironmentError.
+/// Writes to standard output for "-", else to a file beside `path` that is then renamed, so that no reader sees half a
+/// file. Throws EnvironmentError.
 void writeFile(const std::string &path, std::string_view bytes);
 void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
-/// Throws EnvironmentError, as writeFile would: for commands that work long before they write. Nothing is left there.
+/// Throws EnvironmentError if writeFile would: checked before long work. Leaves no file.
 void checkWritable(const std::string &path);
 /// The folder and those above it. Throws EnvironmentError.
 void makeFolder(const std::string &path);
 
-/// Of a dimension: one size, or what it lies between.
+/// A dimension's size (lo equals hi), or its range.
 struct DimRange {
   int64_t lo = 1, hi = 1;
 };
@@ -89,11 +89,12 @@ std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &option
 void checkTolerances(double rtol, double atol);
 /// Throws UsageError if one of these options, which say how to compile, is given (true) with a package.
 void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options);
-/// A device that is not there: a mistake of the command line if its name is wrong, of the file if that describes none. Where `why`
-/// was caught.
+/// Rethrows `why`, the error for a device that does not exist: as UsageError if its name is wrong, as InputError if the
+/// device's file is. Called in the catch block.
 [[noreturn]] void refuseDevice(const std::string &device, const InputError &why);
-/// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and
-/// what reading a machine's file throws. `stamps`: cards keep when each command was at work, and run no graphs.
+/// The machine that --device names; null for `cpu`. Throws UsageError or EnvironmentError for a device that is unknown
+/// or absent, and what reading a machine's file throws. `stamps`: GPUs record the time of each command, and run no CUDA
+/// graphs.
 std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture = {},
                                             bool stamps = false);
 

@@ -54,8 +54,7 @@ Examples:
   tressel explain model.onnx --device sim:dgx-h100:64 --dim batch=2048 --parallel 64
                                                      how to split it over 64 accelerators)";
 
-/// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
-/// A message for what is no seed; CLI11 would let -1 become a huge one.
+/// An error message for what is no seed; CLI11 would turn -1 into a huge one.
 std::string isSeed(const std::string &text) {
   constexpr const char *what = "a seed is a number from 0 to 18446744073709551615, not '";
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)

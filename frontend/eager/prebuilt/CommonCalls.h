@@ -11,7 +11,7 @@ namespace tressel::eager {
 
 bool isCommon(const op::OpInfo &op);
 
-/// Of known sizes and complete attributes, with the type of the first result.
+/// Receives operands of known sizes, complete attributes, and the type of the first result.
 using CommonCall = std::function<void(const op::OpInfo &op, std::span<const TensorType> operands,
                                       const TensorType &result, const op::Attrs &attrs)>;
 void forEachCommonCall(const CommonCall &visit);

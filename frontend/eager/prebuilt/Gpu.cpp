@@ -25,7 +25,8 @@
 
 using namespace tressel;
 
-// Imperative ops, which this program records and never runs: their library needs the archive that is made here.
+// Stubs of imperative ops, as this program only records ops. The library of imperative ops cannot be linked: it needs
+// the archive that is made here.
 namespace tressel::detail {
 void runEager(const op::OpInfo &, std::span<const Tensor>, std::span<const op::Attr>, SourceLoc, std::span<Tensor>) {
   throw InternalError("an op is run while kernels are compiled for GPUs");

@@ -1,6 +1,6 @@
-// Arg: what an op takes. Made from a Tensor, a Variable or a number by itself, and remembers the caller's line, which
-// an operator could not take as a parameter. A number is a weak scalar: it takes the element type of the tensor beside
-// it.
+// Arg: the type of an op's parameters. Implicitly made from a Tensor, a Variable or a number. It records the caller's
+// line, as an operator cannot have a parameter for that. A number is a weak scalar: it takes the element type of the
+// tensor beside it.
 #pragma once
 
 #include <tressel/tensor.h>

@@ -1,5 +1,5 @@
-// Names of the Python array API standard for functions that are called otherwise here; docs/names.md has the list.
-// Shapes, element types and errors are those of the functions that they stand for.
+// Names of the Python array API standard for functions that have other names here; docs/names.md has the list. Shapes,
+// element types and errors are those of the functions behind them.
 #pragma once
 
 #include <tressel/ops.h>
@@ -18,7 +18,7 @@ inline Tensor ones_like(Arg x) { return full_like(std::move(x), 1); }
 inline Tensor permute_dims(Arg x, Axes axes) { return transpose(std::move(x), std::move(axes)); }
 /// The last two dimensions exchanged. Throws ShapeError for less than two.
 inline Tensor matrix_transpose(Arg x) { return swapaxes(std::move(x), -1, -2); }
-/// Over the last `axes` dimensions of a, together with the first ones of b.
+/// Contracts the last `axes` dimensions of a with the first ones of b.
 Tensor tensordot(Arg a, Arg b, int64_t axes = 2);
 /// With `include_initial`, one element more along `axis`: the 0 or 1 that the totals begin with.
 Tensor cumulative_sum(Arg x, int64_t axis = -1, bool include_initial = false);

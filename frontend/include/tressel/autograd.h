@@ -2,10 +2,10 @@
 //
 //   auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
 //
-// The function runs once, as it would without gradients. Then each op that led from the given Variables or tensors to
-// the loss is gone back over by its reverse rule (docs/adding-an-op.md). In a traced function the ops of the gradient
-// become part of the program; outside of one they are imperative calls. Gradients are ordinary tensors: what computes
-// them may itself be differentiated.
+// The function runs once, as it would without gradients. Then the reverse rules (docs/adding-an-op.md) are applied,
+// from the loss back, to each op that led to it from the given Variables or tensors. In a traced function the ops of
+// the gradient become part of the program; outside of one they are imperative calls. Gradients are ordinary tensors:
+// the code that computes them may itself be differentiated.
 //
 // Functions compiled with jit() and hybridized modules run op by op inside of a function that is differentiated, unless
 // the whole stands in a traced function itself. docs/gradients.md says what has no gradient.
@@ -29,7 +29,8 @@ namespace tressel {
 namespace detail {
 class TensorTape;
 
-/// While one lives, the ops of this thread are remembered. Scopes may be nested, and end in the reverse order.
+/// While one is alive, the ops of this thread are recorded on a tape. Scopes may be nested, and end in the reverse
+/// order.
 class GradientScope {
 public:
   /// Gradients will be with respect to these. Throws Error for one that holds no floats; `op` is the caller's name.
@@ -38,15 +39,16 @@ public:
   GradientScope(const GradientScope &) = delete;
   GradientScope &operator=(const GradientScope &) = delete;
 
-  /// What follows is not remembered.
+  /// Stops recording.
   void end();
   /// Ends the scope. One tensor per input, of its type; zeros where `loss` does not depend on it. Throws ShapeError when
   /// `loss` is not one float, and Error when an op on the way has no gradient.
   std::vector<Tensor> gradients(const Tensor &loss);
-  /// Ends the scope. The cotangents of the inputs, from those of the results, which have their types (ShapeError); an
-  /// empty one is zero, and those of results that are no floats are not read. May be called again.
+  /// Ends the scope. The cotangents of the inputs, from those of the results, which have the results' types
+  /// (ShapeError). An empty cotangent is zero, and those of results that are no floats are not read. May be called
+  /// again.
   std::vector<Tensor> pullBack(std::span<const Tensor> results, std::span<const Tensor> cotangents);
-  /// The tangents of the results from those of the inputs, by going back over pullBack, which is linear in the
+  /// The tangents of the results from those of the inputs, by differentiating pullBack, which is linear in the
   /// cotangents. Empty for results that are no floats.
   std::vector<Tensor> pushForward(std::span<const Tensor> results, std::span<const Tensor> tangents);
 
@@ -54,15 +56,15 @@ private:
   std::unique_ptr<TensorTape> tape_;
 };
 
-/// What is recorded while one lives is a part of the program whose values are made again for gradients. Inside of
-/// another it is part of that.
+/// Ops recorded while one is alive form a segment, whose values are rematerialized for gradients. A nested one belongs
+/// to the outer segment.
 class CheckpointScope {
 public:
   CheckpointScope();
   ~CheckpointScope();
   CheckpointScope(const CheckpointScope &) = delete;
   CheckpointScope &operator=(const CheckpointScope &) = delete;
-  /// What the part gives: it is kept.
+  /// Marks the segment's results, which are kept.
   void keep(std::span<const Tensor> results);
 
 private:
@@ -95,14 +97,14 @@ template <typename Fn> constexpr void checkFunction() {
 
 } // namespace detail
 
-/// What functions below are with respect to: tensors that the function reads, Variables, or a module's parameters
-/// (net.parameters()); of Variables it is the values that they have before the function runs. Of parameters that are
-/// frozen there is no gradient: an empty tensor stands in its place, and nothing is computed for it.
+/// What gradients are taken with respect to: tensors that the function reads, Variables, or a module's parameters
+/// (net.parameters()). For Variables, it is the values before the function runs. A frozen parameter has no gradient: an
+/// empty tensor takes its place, and nothing is computed for it.
 template <typename T>
 concept GradientInputs = std::is_same_v<T, std::vector<Tensor>> || std::is_same_v<T, std::vector<Variable>> ||
     std::is_same_v<T, std::vector<std::pair<std::string, Variable>>>;
 
-/// The result of a function, and the gradients of its first tensor.
+/// The result of a function, and the gradients of the result's first tensor.
 template <typename R> struct ValueAndGrad {
   R value;
   std::vector<Tensor> grads; ///< in the order of what they are with respect to
@@ -121,8 +123,8 @@ template <typename Fn, typename I> auto valueAndGrad(Fn &&fn, const I &inputs, c
 }
 } // namespace detail
 
-/// fn() and the gradients of the first tensor of its result, one float, with respect to `inputs`, which fn reads. The
-/// rest of the result is carried along. `fn` runs in a TrainScope.
+/// fn() and the gradients of the first tensor of its result, which is one float, with respect to `inputs`, which fn
+/// reads. The rest of the result is returned unchanged. `fn` runs in a TrainScope.
 template <typename Fn, GradientInputs I = std::vector<Tensor>>
 auto value_and_grad(Fn &&fn, const I &inputs, std::source_location where = std::source_location::current()) {
   return detail::valueAndGrad(std::forward<Fn>(fn), inputs, "value_and_grad", where);
@@ -137,9 +139,9 @@ std::vector<Tensor> grad(Fn &&fn, const I &inputs, std::source_location where = 
 template <typename R> class ValueAndPullBack {
 public:
   R value;
-  /// The cotangents of the inputs, from a cotangent per tensor of the result, of its type (ShapeError): a tree like the
-  /// result. An empty tensor is zero; those of tensors without floats are not read. May be called often, in the trace
-  /// that it was made in.
+  /// The cotangents of the inputs, from a tree of cotangents like the result, of its types (ShapeError). An empty
+  /// tensor is zero; those of tensors without floats are not read. May be called many times, in the trace that it was
+  /// made in.
   std::vector<Tensor> pull_back(const R &cotangents) const {
     return scope_->pullBack(detail::leavesOf(value), detail::leavesOf(cotangents));
   }
@@ -161,7 +163,7 @@ auto vjp(Fn &&fn, const std::vector<Tensor> &inputs, std::source_location where 
   return ValueAndPullBack<detail::ResultOf<Fn>>(std::move(value), std::move(scope));
 }
 
-/// The result of a function, and what it changes by when its inputs move along a direction.
+/// The result of a function, and its change when the inputs move along a direction.
 template <typename R> struct ValueAndTangent {
   R value;
   R tangent; ///< empty tensors where the result holds no floats
@@ -179,8 +181,8 @@ auto jvp(Fn &&fn, const std::vector<Tensor> &inputs, const std::vector<Tensor> &
   return ValueAndTangent<detail::ResultOf<Fn>>{std::move(value), std::move(tangent)};
 }
 
-/// Of a function that gives one tensor y: per input x the derivative of each element of y with respect to each of x, of
-/// the shape of y and then that of x. The elements are gone back over one after the other; their number is known
+/// For a function that gives one tensor y: per input x the derivative of each element of y with respect to each of x,
+/// of the shape of y followed by that of x. Computed one element of y after the other, so their number must be known
 /// (TraceError).
 std::vector<Tensor> jacobian(const std::function<Tensor()> &fn, const std::vector<Tensor> &inputs,
                              std::source_location where = std::source_location::current());
@@ -191,9 +193,9 @@ std::vector<Tensor> hessian_vector_product(const std::function<Tensor()> &fn, co
                                            const std::vector<Tensor> &vectors,
                                            std::source_location where = std::source_location::current());
 
-/// What fn(inputs) gives, with another gradient: gradient(inputs, results, cotangents) gives the inputs' cotangents,
+/// The result of fn(inputs) with another gradient: gradient(inputs, results, cotangents) gives the inputs' cotangents,
 /// empty where zero; it may itself be differentiated. Tensors that fn reads beside `inputs` get no gradient. Throws
-/// TraceError in a body of control flow when what is outside of the body is differentiated.
+/// TraceError in a body of control flow when a function around the body is differentiated.
 std::vector<Tensor>
 custom_gradient(const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &fn,
                 const std::function<std::vector<Tensor>(const std::vector<Tensor> &, const std::vector<Tensor> &,
@@ -202,11 +204,11 @@ custom_gradient(const std::function<std::vector<Tensor>(const std::vector<Tensor
 
 namespace autograd {
 
-/// fn(args...). In a compiled program for the host nothing that fn makes on the way to its result is kept for
-/// gradients: a gradient that needs it makes it again, from what fn reads, which takes the time of fn once more. In a
-/// body of a loop that is so for each iteration by itself. What is made again has the same bits, random numbers
-/// included. Variables that fn assigns are assigned once. Outside of programs it is a call like any other.
-/// JitOptions::memory_budget decides by itself what to make again.
+/// fn(args...). In a compiled program for the host, the values inside of fn are not kept for gradients: a gradient
+/// rematerializes them from what fn reads, which takes the time of fn once more. In a body of a loop this holds for
+/// each iteration. Rematerialized values have the same bits, random numbers included. Variables that fn assigns are
+/// assigned once. Outside of programs it is an ordinary call. JitOptions::memory_budget chooses such values
+/// automatically.
 ///
 ///   x = autograd::checkpoint(block, x);
 template <typename Fn, typename... Args> auto checkpoint(Fn &&fn, Args &&...args) {
@@ -217,7 +219,7 @@ template <typename Fn, typename... Args> auto checkpoint(Fn &&fn, Args &&...args
   return result;
 }
 
-/// While one lives, in a TrainScope, what this thread calls is remembered, to go back over it once:
+/// While one is alive, in a TrainScope, the calls of this thread are recorded, to be differentiated once:
 ///
 ///   auto recording = autograd::record(net.parameters());
 ///   Tensor loss = softmax_cross_entropy(net(x), label);
@@ -226,7 +228,7 @@ template <GradientInputs I> class Recording {
 public:
   Recording(const I &inputs, std::source_location where)
       : inputs_(inputs), scope_(detail::inputsOf(inputs, "autograd::record", where), "autograd::record", where) {}
-  /// Ends the recording. As value_and_grad's.
+  /// Ends the recording, and gives the gradients as value_and_grad does.
   std::vector<Tensor> backward(const Tensor &loss) { return detail::spread(scope_.gradients(loss), inputs_); }
 
 private:

@@ -1,4 +1,4 @@
-// The state of training in one file, to go on from as if nothing had stopped.
+// The state of a training in one file, from which the training resumes as if it had not been interrupted.
 //
 //   const TrainingState state{{"net", net}, {"opt", opt}, {"loader", loader}};
 //   if (std::filesystem::exists(path))
@@ -10,9 +10,10 @@
 //         saving = save_state_async(path, state);
 //     }
 //
-// The file is a safetensors file: "net.conv1.weight", "opt.momentum.conv1.weight", "opt.step", "loader"; other frameworks read and write it. It
-// is written aside, brought to the disk and then renamed, so that the name stands for a whole file at any moment: the one of before
-// or the new one. What the process draws random numbers from is in the file too.
+// The file is a safetensors file, which other frameworks read and write too: "net.conv1.weight",
+// "opt.momentum.conv1.weight", "opt.step", "loader". It is written to a temporary file, synced and then renamed, so
+// that the name stands for a complete file at any moment, the previous or the new one. The process's random state is in
+// the file too.
 #pragma once
 
 #include <tressel/loader.h>
@@ -29,7 +30,7 @@
 
 namespace tressel {
 
-/// Something that training goes on from. It holds a handle.
+/// A part of a training's state. Holds a handle.
 class StatePart {
 public:
   StatePart(Variable variable);
@@ -41,7 +42,7 @@ public:
   StatePart(optim::MovingAverage average);
   StatePart(optim::LossScale scale);
   StatePart(optim::Plateau plateau);
-  /// What it has gathered.
+  /// Its accumulated values.
   StatePart(metrics::Mean metric);
   StatePart(metrics::Perplexity metric);
   StatePart(metrics::Accuracy metric);
@@ -61,14 +62,14 @@ private:
 };
 using TrainingState = std::vector<std::pair<std::string, StatePart>>;
 
-/// What a package calls these states: step.export_into(package, ...) with PackageBuilder package(named_states(state)).
-/// Files that the package's runtime saves are then what save_state() writes of `state`, and each reads the other's, but
-/// for what the process draws random numbers from. Throws Error for parts that are no Variables: loaders stay where the
-/// data is.
+/// The names of these states in a package: step.export_into(package, ...) with PackageBuilder
+/// package(named_states(state)). Files that the package's runtime saves and files of save_state(state) can be loaded by
+/// either, except for the process's random state. Throws Error for parts that are no Variables, as loaders: the package
+/// does not contain the data.
 StateNames named_states(const TrainingState &state, std::source_location where = std::source_location::current());
 
-/// Waits for the values and writes them. Throws Error for parts that have no value yet or whose names are equal, RuntimeError if the disk
-/// refuses: then the file of before is there still.
+/// Waits for the values and writes them. Throws Error for parts that have no value yet or whose names are equal,
+/// RuntimeError if writing fails: then the previous file stays.
 void save_state(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
 
 /// A file that is being written. When it goes, it waits for the end; a failure that no call waited for is then a line
@@ -76,7 +77,7 @@ void save_state(const std::string &path, const TrainingState &state, std::source
 class PendingSave {
 public:
   PendingSave() = default;
-  /// Until the file is on the disk. Throws what save_state() does, once.
+  /// Waits until the file is on the disk. Throws what save_state() does, once.
   void wait();
   bool done() const;
 
@@ -85,8 +86,8 @@ private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
-/// The same with the values of now, which are copied; writing goes on beside what follows. One file is written at a time, in the order of the
-/// calls.
+/// The same with copies of the current values, written in the background. Files are written one at a time, in the order
+/// of the calls.
 PendingSave save_state_async(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
 
 /// Gives all parts what the file holds, or throws and changes nothing: one InputError lists what is missing, unexpected, of another

@@ -33,7 +33,7 @@ struct ControlCall {
   Kind kind = Kind::Cond;
   Tensor condition;            ///< Cond
   Size trips;                  ///< Scan
-  std::optional<int64_t> bound; ///< While: it runs so often at most, as its condition says
+  std::optional<int64_t> bound; ///< While: the most iterations
   std::vector<Tensor> carried; ///< Cond: the arguments
   std::vector<Tensor> slices;  ///< Scan
   std::vector<Body> bodies;    ///< Cond: both. While: condition, body. Scan: one of (index, carried, slices).
@@ -47,7 +47,7 @@ std::vector<Tensor> runControl(const ControlCall &call);
 Size leadingSize(std::span<const Tensor> tensors, const std::source_location &where);
 /// Throws ShapeError if it is negative.
 int64_t checkedBound(int64_t bound, const std::source_location &where);
-/// The condition, and that the count is below the bound.
+/// The condition and `count` < `bound`.
 Tensor withBound(const Tensor &condition, const Tensor &count, int64_t bound, const std::source_location &where);
 /// A number of iterations as a tensor. Throws ShapeError unless it is one integer.
 Tensor countOf(const Arg &n, const std::source_location &where);
@@ -131,8 +131,8 @@ T while_loop(CondFn cond_fn, BodyFn body, T init, std::source_location where = s
 struct WhileOptions {
   int64_t max_trips; ///< the loop ends after so many iterations, whether or not the condition still holds
 };
-/// The same, ended by a bound as well. Gradients need it: what the iterations make is kept for them, in memory that is
-/// laid out for `max_trips`. Throws ShapeError for a negative bound.
+/// The same, with a bound on the iterations. Gradients need it, as the residuals of the iterations are stored in memory
+/// for `max_trips` of them. Throws ShapeError for a negative bound.
 template <typename CondFn, typename BodyFn, typename T>
 T while_loop(CondFn cond_fn, BodyFn body, T init, WhileOptions options,
              std::source_location where = std::source_location::current()) {
@@ -170,7 +170,7 @@ requires std::convertible_to<N, Arg> T for_loop(N n, BodyFn body, T init,
     call.bodies = {run};
     return detail::withLeaves(init, detail::runControl(call));
   }
-  // A number that is known only when the program runs: a while_loop that counts.
+  // A count that is known only at run time: a while_loop that counts.
   const Tensor limit = detail::countOf(Arg(n), where);
   call.kind = detail::ControlCall::Kind::While;
   call.carried.insert(call.carried.begin(), Arg(int64_t(0), where).as_tensor());
@@ -211,7 +211,7 @@ auto scan(BodyFn body, C init, X xs, std::source_location where = std::source_lo
     return leaves;
   }};
   const std::vector<Tensor> results = detail::runControl(call);
-  if (!prototype) // no iteration ran, outside of a trace: what y would be is not known
+  if (!prototype) // no iteration ran, outside of a trace: the type of y is not known
     prototype.emplace();
   return std::pair<C, Y>(detail::withLeaves(init, results),
                          detail::withLeaves(*prototype, std::span(results).subspan(n)));

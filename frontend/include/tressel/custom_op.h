@@ -86,7 +86,7 @@ private:
 struct CustomOpSpec {
   using Types = std::span<const TensorType>;
 
-  /// With a dot, so that it never meets a name of Tressel's: "acme.cube".
+  /// Contains a dot, so that it cannot clash with an op of Tressel's: "acme.cube".
   std::string name;
   /// The results' types: std::vector<TensorType>(Types operands), or (Types operands, const CustomAttrs &). Throws
   /// ShapeError("what is wrong") for operands that do not fit; name, operands and the user's line are added.
@@ -95,7 +95,7 @@ struct CustomOpSpec {
   tressel_kernel cpu = nullptr;
   /// The kernel's exported name. Packages record it: the program that loads one must have it.
   std::string symbol = {};
-  /// The library that holds it, for the message of a program that lacks it: "libacme.so".
+  /// The library that holds it, named in the error of a program that lacks it: "libacme.so".
   std::string library = {};
   /// Gives attributes their names, kinds and defaults.
   CustomAttrs attrs = {};
@@ -107,10 +107,10 @@ struct CustomOpSpec {
   /// Units of work that may run in parallel: Size(Types operands, Types results[, attributes]). None: one unit.
   detail::CustomFn<Size, Types, Types> range = {};
   int64_t grain = 1; ///< the fewest units worth a task of their own
-  /// Floating-point operations of a call: Size(Types operands, Types results[, attributes]). Plans and predictions
-  /// price the call by them and by the bytes of operands and results. None: by those bytes alone.
+  /// Floating-point operations of a call: Size(Types operands, Types results[, attributes]). Plans and predictions take
+  /// the cost of a call from them and from the bytes of operands and results. None: from those bytes alone.
   detail::CustomFn<Size, Types, Types> flops = {};
-  /// It does more than compute its results: calls are never removed, merged or put in another order.
+  /// The op has side effects: its calls are never removed, merged or reordered.
   bool has_effects = false;
   /// The operands' gradients, one per operand: (operands, results, gradients of the results). Written in ordinary
   /// calls, which become part of the program where one is traced. An empty Tensor is zero. A gradient has its operand's
@@ -123,7 +123,7 @@ struct CustomOpSpec {
 class CustomOp {
 public:
   /// Calls the op. Throws ShapeError, and Error when it has not exactly one result or is given an attribute that it
-  /// does not have. A kernel's failure is a RuntimeError, which the call throws that waits for the result.
+  /// does not have. A kernel's failure is a RuntimeError, thrown by the call that waits for the result.
   Tensor operator()(Arg a, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, Arg c, const CustomAttrs &attrs = {}) const;

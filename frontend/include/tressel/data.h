@@ -34,12 +34,12 @@ LabelledImages fashion_mnist(const std::string &dir, bool train,
 
 /// What a file of comma-separated values holds.
 struct Table {
-  std::vector<std::string> columns; ///< those of numbers, in the order of the file
+  std::vector<std::string> columns; ///< names of the columns of numbers, in the order of the file
   Tensor numbers;                   ///< f32[rows, columns.size()]
   struct Kinds {
     std::string column;
-    std::vector<std::string> words; ///< the different ones, sorted
-    Tensor labels;                  ///< i64[rows]: which of them
+    std::vector<std::string> words; ///< the distinct words, sorted
+    Tensor labels;                  ///< i64[rows]: index into `words`
   };
   std::vector<Kinds> kinds; ///< the columns of words
 };
@@ -62,11 +62,11 @@ struct TokenWindow {
 struct TokenOptions {
   int64_t bytes = 1;         ///< of a token in the file: 1 (characters), 2 or 4, unsigned, the lowest first
   double begin = 0, end = 1; ///< the share of the file's tokens that is used
-  bool shifted = false;      ///< a window begins up to `length` tokens later, which its random numbers say: other ones each epoch
+  bool shifted = false;      ///< windows begin up to `length` tokens later, at random: other ones in each epoch
 };
-/// A file of tokens, cut into windows of `length`. It is mapped into memory, so that a large one costs what is read of it; it
-/// must not be cut off meanwhile. Throws InputError for a file that is missing, or has too few tokens for a window and the token
-/// that follows it.
+/// A file of tokens, cut into windows of `length`. It is mapped into memory, so that only what is read costs; it must
+/// not be truncated meanwhile. Throws InputError for a file that is missing, or has too few tokens for a window and the
+/// token that follows it.
 Dataset<TokenWindow> token_windows(const std::string &path, int64_t length, TokenOptions options = {},
                                    std::source_location where = std::source_location::current());
 

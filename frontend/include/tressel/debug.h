@@ -20,10 +20,11 @@ void debug_print(Arg tensor, const std::string &label = "");
 /// ShapeError when pred is not one bool.
 void assert_true(Arg pred, const std::string &message);
 
-/// While one lives, the results of ops and of jitted functions called in this thread are searched for NaN and infinite
+/// While one is alive, the results of ops and jitted functions called in this thread are searched for NaN and infinite
 /// elements; TRESSEL_CHECK_NAN=1 in the environment does so everywhere. Each call waits for its results. The first op
-/// that makes a NaN of operands without one, or an infinity of finite operands, is a RuntimeError with its line and
-/// what its operands hold. A jitted function is run a second time, op by op, so what its program hides is found too.
+/// that makes a NaN of operands without one, or an infinity of finite operands, is a RuntimeError with its line and a
+/// summary of its operands. A jitted function is run a second time, op by op, to find an op whose result the program
+/// does not return.
 class CheckNan {
 public:
   CheckNan();

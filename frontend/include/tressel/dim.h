@@ -19,11 +19,11 @@
 
 namespace tressel {
 
-/// The size of a dimension. It turns into an integer by itself; a symbol throws TraceError instead, so that no program
+/// The size of a dimension. Converts to an integer implicitly; a symbol throws TraceError instead, so that no program
 /// is silently specialized to one size.
 class Dim {
 public:
-  /// A number below Size::kLeast, which is no size, counts as that: such an index lies before the beginning anyhow.
+  /// A number below Size::kLeast, which is no size, is clamped to that: such an index is out of range anyway.
   template <std::integral T>
   Dim(T size, std::source_location where = std::source_location::current())
       : size_(Size::clamped(static_cast<int64_t>(size))), where_(where) {}
@@ -59,7 +59,7 @@ public:
   friend bool operator<=(const Dim &a, const Dim &b) { return !b.isLess(a); }
   friend bool operator>=(const Dim &a, const Dim &b) { return !a.isLess(b); }
 
-// With an integer on either side: templates, because a conversion to int64_t would do as well.
+// With an integer on either side. Templates, as otherwise the conversion to int64_t would be ambiguous.
 #define TRESSEL_DIM_OPERATOR(R, op)                                                                                    \
   template <std::integral T> friend R operator op(const Dim &a, T b) { return a op Dim(b, a.where_); }                 \
   template <std::integral T> friend R operator op(T a, const Dim &b) { return Dim(a, b.where_) op b; }
@@ -88,8 +88,9 @@ private:
   std::source_location where_;
 };
 
-/// The sizes of a tensor. In a trace one may be a symbol: it is a Dim, as x.dim(i) is, and lists of sizes (`reshape(y, x.shape())`) take it as it is; what turns
-/// it into a number, a Shape or a decision throws TraceError, and the function is recorded for each size by itself.
+/// The sizes of a tensor. In a trace a size may be a symbol. Indexing gives a Dim, as x.dim(i) does, and ops take the
+/// list as it is (`reshape(y, x.shape())`). Converting it to numbers, to a Shape, or comparing it throws TraceError,
+/// and the function is then recorded for each size by itself.
 class TensorShape {
 public:
   TensorShape(const Shape &shape, std::source_location where) : shape_(shape), where_(where) {}
@@ -110,7 +111,7 @@ public:
     return shape_;
   }
 
-  /// Two calls of shape() may give the ends of one range.
+  /// Holds a copy of the shape, as begin and end may come from two calls of shape().
   class Iterator {
   public:
     using value_type = Dim;

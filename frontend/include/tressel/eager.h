@@ -1,5 +1,5 @@
-// What imperative ops have made the process compile. An op that is called outside of jitted functions runs one kernel
-// for all sizes of its layout; docs/eager.md says which are there from the beginning.
+// Counts what imperative ops compiled in this process. An op that is called outside of jitted functions runs one kernel
+// for all sizes of its layout; docs/eager.md says which kernels come with the library.
 //
 //   EagerStats before = eager_stats();
 //   for (int64_t n = 1; n <= 5000; ++n)
@@ -11,11 +11,11 @@
 namespace tressel {
 
 struct EagerStats {
-  uint64_t available = 0; ///< kernels that the library brings for this processor
-  uint64_t prebuilt = 0;  ///< those of them in use
-  uint64_t compiled = 0;  ///< kernels made by this process, or found in the user's cache on disk
+  uint64_t available = 0; ///< kernels that come with the library, for this processor
+  uint64_t prebuilt = 0;  ///< those of them that are in use
+  uint64_t compiled = 0;  ///< kernels compiled by this process, or found in the cache on disk
   uint64_t programs = 0;  ///< ops that are not one kernel (products, convolutions, sorts), compiled as programs
-  uint64_t failed = 0;    ///< compilations that failed; the tensors tell why
+  uint64_t failed = 0;    ///< compilations that failed; the tensors carry the reason
   double seconds = 0;     ///< spent compiling, over all threads
 };
 /// Of the whole process since its start; from any thread.

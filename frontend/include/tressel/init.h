@@ -8,8 +8,8 @@
 
 namespace tressel::nn {
 
-/// Makes a parameter's first value: the same for the same shape, type and seed on every machine. A function of the
-/// user's own will do.
+/// Makes a parameter's first value, which is the same for the same shape, type and seed on every machine. May be any
+/// function.
 using Initializer = std::function<Tensor(const Shape &shape, DType dtype, uint64_t seed)>;
 
 /// Fans: a matrix [in, out] has fan in `in`; a window [out, in, size...] has in times the window's elements.
@@ -29,8 +29,8 @@ Initializer he_uniform();
 Initializer he_normal();
 /// LeCun et al. 1998: variance 1 / fan in.
 Initializer lecun_normal();
-/// Rows or columns, whichever are fewer, of length `gain` and at right angles (Saxe et al. 2014). Dimensions after the
-/// first count as one.
+/// Orthogonal rows or columns, whichever are fewer, of length `gain` (Saxe et al. 2014). Dimensions after the first
+/// count as one.
 Initializer orthogonal(double gain = 1);
 /// 1 on the diagonal of a matrix, else 0.
 Initializer identity();

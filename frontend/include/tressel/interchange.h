@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-// DLPack's own, from its header dlpack.h or anybody's copy of it.
+// The structs of DLPack, from dlpack.h or a copy of it.
 extern "C" {
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
@@ -27,31 +27,31 @@ struct DLManagedTensorVersioned;
 namespace tressel {
 
 /// Shares the memory of another library's tensor on the host or on an NVIDIA card of the current machine, and calls its
-/// deleter when no tensor uses it any more; or copies it and calls the deleter at once, when it is not row-major and
-/// dense, or not aligned to its elements. It may be marked read-only. On a card its elements must be there: wait for
-/// the stream that writes them first. What does not begin at a multiple of 64 bytes there is copied, what is not
-/// row-major and dense is an InputError. Throws InputError for element types that Tressel has not, vectors of lanes,
-/// other devices, more than kMaxRank dimensions, and versions other than 1; then it still belongs to the caller. Null
-/// is an InputError, and TraceError is thrown in a trace.
+/// deleter when no tensor uses it any more. A tensor that is not row-major and dense, or not aligned to its elements,
+/// is copied instead, and the deleter called at once. It may be marked read-only. On a card the elements must be ready:
+/// wait for the stream that writes them first. There a tensor that is not aligned to 64 bytes is copied, and one that
+/// is not row-major and dense is an InputError. Throws InputError for element types that Tressel has not, vectors of
+/// lanes, other devices, more than kMaxRank dimensions, versions other than 1, and null; then the tensor still belongs
+/// to the caller. Throws TraceError in a trace.
 Tensor from_dlpack(DLManagedTensor *shared, std::source_location where = std::source_location::current());
 Tensor from_dlpack(DLManagedTensorVersioned *shared, std::source_location where = std::source_location::current());
 /// The same for a tensor on a card that a stream of the caller's writes: a CUstream (a cudaStream_t is one) of that
-/// card, null for its default stream. Returns at once; ops that read the tensor begin when what the stream holds now
-/// has ended. Throws InputError when the tensor is on the host, or the driver does not take the stream.
+/// card, null for its default stream. Returns at once; ops that read the tensor wait for the work that is in the stream
+/// now. Throws InputError when the tensor is on the host, or the driver rejects the stream.
 Tensor from_dlpack(DLManagedTensor *shared, void *stream, std::source_location where = std::source_location::current());
 Tensor from_dlpack(DLManagedTensorVersioned *shared, void *stream,
                    std::source_location where = std::source_location::current());
 
 struct DlpackOptions {
   bool copy = false; ///< a copy of its own, which may be written
-  /// The stream of the caller's that reads a tensor on a card, as from_dlpack takes it: to_dlpack does not wait, and
-  /// what is put into the stream afterwards begins when the elements are there, or have failed: `Tensor::wait` tells.
-  /// Has no effect on a copy.
+  /// The caller's stream that will read a tensor on a card, as for from_dlpack. to_dlpack then does not wait: work that
+  /// enters the stream afterwards waits until the elements are ready, or have failed, which `Tensor::wait` tells. Has
+  /// no effect on a copy.
   std::optional<void *> stream = {};
 };
-/// The tensor for another library, row-major, which calls the deleter when it is done (on a card: when it has waited
-/// for the stream that reads it); the elements live until then. Marked read-only unless it is a copy. Waits for the
-/// elements, unless a stream does. A tensor on an NVIDIA card is handed over there; one on a simulated accelerator is
+/// The tensor for another library, row-major. That library calls the deleter when it is done (on a card: after the
+/// stream that reads the tensor); the elements live until then. Marked read-only unless it is a copy. Waits for the
+/// elements, unless a stream is given. A tensor on an NVIDIA card is shared there; one on a simulated accelerator is
 /// copied to the host.
 DLManagedTensorVersioned *to_dlpack(const Tensor &tensor, const DlpackOptions &options = {},
                                     std::source_location where = std::source_location::current());

@@ -3,9 +3,9 @@
 //   std::map<std::string, Tensor> t = load_safetensors("vectors.safetensors");
 //   save_npy("mean.npy", mean(t["x"]));
 //
-// Files are not trusted. Whatever is wrong with one throws a single InputError that names the file and the tensor,
-// before anything of it is used. Files are written aside and renamed: a reader sees the old one or the new one. A disk
-// that refuses is a RuntimeError. Saving waits for the elements; none of this may be done in a trace (TraceError).
+// Files are untrusted. Anything wrong in a file throws one InputError that names the file and the tensor, before any of
+// it is used. Files are written under a temporary name and renamed, so that a reader sees the old or the new one. A
+// failed write is a RuntimeError. Saving waits for the elements; none of this may be done in a trace (TraceError).
 #pragma once
 
 #include <tressel/tensor.h>
@@ -20,7 +20,7 @@
 
 namespace tressel {
 
-/// One array. Fortran order and big-endian elements are converted; element types that Tressel has not are refused.
+/// One array. Fortran order and big-endian elements are converted; unsupported element types are refused.
 Tensor load_npy(const std::string &path, std::source_location where = std::source_location::current());
 /// bf16 becomes f32, as NumPy has no such type.
 void save_npy(const std::string &path, const Tensor &tensor,
@@ -32,8 +32,8 @@ std::map<std::string, Tensor> load_npz(const std::string &path, int64_t max_byte
 void save_npz(const std::string &path, const std::map<std::string, Tensor> &tensors,
               std::source_location where = std::source_location::current());
 
-/// All tensors of the file, and its metadata if `metadata` is given. Tensors of element types that Tressel has not are
-/// listed in one error.
+/// All tensors of the file, and its metadata if `metadata` is given. One error lists the tensors of unsupported element
+/// types.
 std::map<std::string, Tensor> load_safetensors(const std::string &path,
                                                std::map<std::string, std::string> *metadata = nullptr,
                                                std::source_location where = std::source_location::current());
@@ -48,8 +48,8 @@ struct LoadOptions {
   /// Throw if a parameter is missing in the file, a tensor of the file is unexpected, or types or shapes differ.
   /// Otherwise load what fits and report the rest.
   bool strict = true;
-  /// From names in the file to names of parameters. A key that ends in '.' replaces the beginning of names:
-  /// {"module.", ""}. A key that is the whole name goes first, then the longest.
+  /// From names in the file to names of parameters. A key that ends in '.' replaces a prefix: {"module.", ""}. A key
+  /// that is the whole name takes precedence, then the longest one.
   std::map<std::string, std::string> rename = {};
   /// Applied to names afterwards, one after the other: each place where the regular expression (ECMAScript) matches is
   /// replaced, $1 standing for its first group: {"layer\\.(\\d+)\\.", "layers.$1."}.
@@ -62,7 +62,7 @@ struct LoadOptions {
   std::vector<std::string> transpose = {};
 };
 
-/// What became of every name. Names are the parameters', and for unexpected ones the file's after renaming.
+/// What happened to each name. Names are the parameters', and for unexpected ones the file's after renaming.
 struct LoadReport {
   std::vector<std::string> loaded, missing, unexpected;
   std::vector<std::string> converted;  ///< of those loaded, what has another float type in the file
@@ -73,9 +73,9 @@ struct LoadReport {
   std::string str() const;
 };
 
-/// Gives the named parameters the values of a safetensors file. Floats of another width are converted, rounded to
-/// nearest where they become narrower; everything else must have the parameter's type. Throws one InputError that lists
-/// everything that keeps a strict load from succeeding; then nothing was assigned.
+/// Sets the named parameters from a safetensors file. Floats of another width are converted, rounded to nearest where
+/// they become narrower; everything else must have the parameter's type. Throws one InputError that lists everything
+/// that prevents a strict load; then nothing was assigned.
 LoadReport load_parameters(const std::vector<std::pair<std::string, Variable>> &named, const std::string &path,
                            const LoadOptions &options = {},
                            std::source_location where = std::source_location::current());

@@ -9,7 +9,8 @@
 //     for (Batch b : loader.epoch(e))
 //       step(b);
 //
-// The batches of an epoch depend on seed, epoch and data alone, not on how many workers make them or where the loader began.
+// The batches of an epoch depend on seed, epoch and data alone: not on the number of workers, nor on where the loader
+// began.
 #pragma once
 
 #include <tressel/machine.h>
@@ -29,14 +30,15 @@
 
 namespace tressel::data {
 
-/// Random numbers for one sample, counter-based (Philox 4x32-10): the same for a seed, epoch and index, whatever thread draws them and whenever.
+/// Random numbers for one sample, counter-based (Philox 4x32-10): a function of seed, epoch and index alone, whichever
+/// thread draws them.
 class Rng {
 public:
   explicit Rng(uint64_t seed, uint64_t epoch = 0, uint64_t index = 0);
   uint32_t next(); ///< 32 random bits
   /// In [low, high).
   double uniform(double low = 0, double high = 1);
-  /// 0 to n - 1, all alike. Throws Error unless 1 <= n <= 2^32.
+  /// 0 to n - 1, uniformly. Throws Error unless 1 <= n <= 2^32.
   int64_t below(int64_t n);
   bool flip(double probability = 0.5) { return uniform() < probability; }
 
@@ -51,7 +53,7 @@ template <typename S> class Dataset;
 
 namespace detail {
 
-/// The tensors of one sample, and what else is in it.
+/// The tensors of one sample, and the rest of it.
 struct Leaves {
   std::vector<Tensor> tensors;
   std::vector<uint64_t> words;
@@ -70,15 +72,16 @@ template <typename S> Leaves leavesOf(S sample) {
   return leaves;
 }
 
-/// Row `index` of each, as tensors of their own.
+/// Row `index` of each tensor, copied.
 std::vector<Tensor> rowsAt(std::span<const Tensor> tensors, int64_t index);
-/// How many rows they have. Throws ShapeError unless all have as many.
+/// The common number of rows. Throws ShapeError if the numbers differ.
 int64_t countRows(std::span<const Tensor> tensors, const std::source_location &where);
 void checkIndex(int64_t index, int64_t size);
 
 } // namespace detail
 
-/// Samples by number. Reading is pure: threads read at once, and the same index with the same Rng gives the same sample.
+/// Samples by number. Reading is pure: several threads may read at once, and the same index with the same Rng gives the
+/// same sample.
 template <typename S> class Dataset {
 public:
   using Sample = S;
@@ -86,7 +89,7 @@ public:
   Dataset(int64_t size, Read read) : size_(size), read_(std::move(read)) {}
 
   int64_t size() const { return size_; }
-  /// Throws Error for an index that is none, and what reading throws.
+  /// Throws Error for an index out of range, and what the reading function throws.
   S read(int64_t index, Rng &random) const {
     detail::checkIndex(index, size_);
     return read_(index, random);
@@ -101,8 +104,8 @@ private:
   Read read_;
 };
 
-/// Sample i is row i of every tensor of the tree, which all have as many rows (ShapeError). The tensors are on the host or are brought there at the
-/// first read.
+/// Sample i is row i of every tensor of the tree; all have the same number of rows (ShapeError). Tensors on an
+/// accelerator are copied to the host at the first read.
 template <typename T> Dataset<T> rows(T tensors, std::source_location where = std::source_location::current()) {
   auto leaves = std::make_shared<const detail::Leaves>(detail::leavesOf(std::move(tensors)));
   const int64_t size = detail::countRows(leaves->tensors, where);
@@ -127,7 +130,7 @@ template <typename S, typename Fn> auto map(Dataset<S> set, Fn fn) {
   }
 }
 
-/// Those samples, in that order.
+/// The samples of these indices, in this order.
 template <typename S> Dataset<S> subset(Dataset<S> set, std::vector<int64_t> indices) {
   for (int64_t index : indices)
     detail::checkIndex(index, set.size());
@@ -141,7 +144,7 @@ template <typename S> Dataset<S> slice(Dataset<S> set, int64_t begin, int64_t en
     indices.push_back(i);
   return subset(std::move(set), std::move(indices));
 }
-/// The samples of one behind those of the other.
+/// The samples of `first`, then those of `second`.
 template <typename S> Dataset<S> concat(Dataset<S> first, Dataset<S> second) {
   const int64_t size = first.size();
   return {size + second.size(), [first, second, size](int64_t index, Rng &random) {
@@ -155,11 +158,12 @@ struct LoaderOptions {
   bool drop_last = false;    ///< no last batch with fewer
   int workers = 0;           ///< threads that make batches, each a whole one; 0: the thread that takes them
   int64_t prefetch = 2;      ///< batches that are made ahead of the one that is taken, with workers
-  std::optional<Device> device = {}; ///< where batches go, ahead of the step that reads them; else they stay on the host
-  uint64_t seed = 0;         ///< of orders and of samples' random numbers
+  std::optional<Device> device = {}; ///< the device that batches are copied to, ahead of the step that reads them;
+                                     ///< without one they stay on the host
+  uint64_t seed = 0;                 ///< of the shuffled orders and of samples' random numbers
 };
 
-/// The next batch of a loader.
+/// The next batch of a loader: its epoch and number.
 struct Position {
   int64_t epoch = 0, batch = 0;
   bool operator==(const Position &) const = default;
@@ -167,23 +171,23 @@ struct Position {
 
 namespace detail {
 
-/// What of a loader does not depend on the kind of sample.
+/// The part of a loader that does not depend on the type of samples.
 class LoaderCore {
 public:
   using Read = std::function<Leaves(int64_t index, Rng &random)>;
-  /// Throws Error for options that mean nothing.
+  /// Throws Error for invalid options.
   LoaderCore(int64_t size, Read read, LoaderOptions options, const std::source_location &where);
   int64_t numBatches() const;
-  /// Which samples are in the batches of the epoch, in order.
+  /// The indices of the epoch's samples, in the order of its batches.
   std::vector<int64_t> order(int64_t epoch) const;
-  /// A batch: every tensor of the samples stacked.
+  /// A batch: the tensors of these samples, stacked.
   Leaves make(std::span<const int64_t> indices, int64_t epoch) const;
   const LoaderOptions &options() const { return options_; }
 
   Position position() const { return position_; }
   void seek(Position position, const std::source_location &where);
   void advance(int64_t epoch, int64_t next);
-  /// i64[8]: what tells the loader apart, and its position.
+  /// i64[8]: what identifies the loader, and its position.
   Tensor state() const;
   void loadState(const Tensor &state, const std::source_location &where);
 
@@ -200,7 +204,7 @@ public:
   EpochQueue(std::shared_ptr<LoaderCore> core, int64_t epoch, int64_t from);
   ~EpochQueue(); ///< stops the workers
   EpochQueue(const EpochQueue &) = delete;
-  /// False when there is none left. Throws what making it threw, and then ends.
+  /// False when no batch is left. Rethrows the exception of making the batch, and then ends the epoch.
   bool next(Leaves &batch);
 
 private:
@@ -210,15 +214,15 @@ private:
 
 } // namespace detail
 
-/// Batches of a dataset: trees like its samples, in which each tensor has a dimension more in front. What is no tensor must be the same in all samples of a
-/// batch. Belongs to one thread at a time; its workers are its own.
+/// Batches of a dataset: trees like its samples, where each tensor has one more dimension in front. Parts of a sample
+/// that are no tensors must be equal in all samples of a batch. Used by one thread at a time; it owns its workers.
 template <typename S> class Loader {
 public:
   explicit Loader(const Dataset<S> &set, LoaderOptions options = {}, std::source_location where = std::source_location::current())
       : core_(std::make_shared<detail::LoaderCore>(
             set.size(), [set](int64_t index, Rng &random) { return detail::leavesOf(set.read(index, random)); }, std::move(options), where)) {}
 
-  /// Of an epoch.
+  /// Per epoch.
   int64_t num_batches() const { return core_->numBatches(); }
 
   class Iterator {
@@ -245,7 +249,7 @@ public:
     detail::EpochQueue *queue_;
     detail::Leaves batch_;
   };
-  /// To be walked through once.
+  /// A range that can be iterated once.
   class Epoch {
   public:
     Iterator begin() { return Iterator(&queue_); }
@@ -256,10 +260,11 @@ public:
     Epoch(std::shared_ptr<detail::LoaderCore> core, int64_t epoch, int64_t from) : queue_(std::move(core), epoch, from) {}
     detail::EpochQueue queue_;
   };
-  /// From the position on where that is in this epoch, else the whole of it. Errors of samples are thrown where their batch would be taken.
+  /// Starts at the position if that is in this epoch, else at the first batch. An error of a sample is thrown where its
+  /// batch would be taken.
   Epoch epoch(int64_t number) { return Epoch(core_, number, core_->position().epoch == number ? core_->position().batch : 0); }
 
-  /// The batch behind the last one that was taken.
+  /// The batch after the last one that was taken.
   Position position() const { return core_->position(); }
   /// Throws Error for a position that this loader does not have.
   void seek(Position position, std::source_location where = std::source_location::current()) { core_->seek(position, where); }

@@ -9,12 +9,12 @@
 // In programs cpu() is the host and gpu(i) accelerator i of the chosen machine, so one program runs on every machine
 // that has as many. The compiler places ops without an annotation, and writes the copies.
 //
-// Tensors and Variables live on the host or on an accelerator (Tensor::device, Variable::on). Compiled functions read arguments where they
-// are, update Variables in their memory, and leave results where they are computed; a result that shall be on the host is
-// returned as y.to(cpu()). Reading elements (item, to_vector, data, printing, saving) copies them to the host. An op outside of compiled
-// functions runs on the accelerator that its operands are on, and on the host where they are all there; operands that lie
-// elsewhere are copied to it by the call. A DeviceScope does not move such ops. What lies on an accelerator of a machine stays
-// usable by to(cpu()) after use_machine has chosen another one; anything else says that it is of another machine.
+// Tensors and Variables live on the host or on an accelerator (Tensor::device, Variable::on). Compiled functions read
+// arguments where they are, update Variables in their memory, and leave results where they are computed; return
+// y.to(cpu()) for a result on the host. Reading elements (item, to_vector, data, printing, saving) copies them to the
+// host. An op outside of compiled functions runs on the accelerator of its operands, or on the host if all of them are
+// there; operands elsewhere are copied by the call. A DeviceScope does not move such ops. After use_machine has chosen
+// another machine, a tensor on an accelerator of the old one can still be copied by to(cpu()); all other uses throw.
 #pragma once
 
 #include <source_location>
@@ -40,11 +40,12 @@ struct MeshAxis {
 };
 
 struct MachineOptions {
-  /// Of a simulated machine. false: it keeps the time alone; programs of any size run at once, their memory on devices
-  /// takes no space, and what they give has no meaning.
+  /// Of a simulated machine. false: only virtual time is computed. Programs of any size then run at once, take no
+  /// memory on devices, and give meaningless results.
   bool computes = true;
-  /// Of a simulated machine: the architecture of its accelerators, "sm_80", "sm_90", "sm_100" or "sm_120". Programs then run the kernels that GPUs of this
-  /// architecture would, emulated on the processor, and accelerators compute whatever they can. Empty: the processor's own kernels.
+  /// Of a simulated machine: the architecture of its accelerators, "sm_80", "sm_90", "sm_100" or "sm_120". Programs
+  /// then run the kernels for GPUs of this architecture, emulated on the processor, and accelerators compute everything
+  /// they can. Empty: the processor's own kernels.
   std::string gpu = {};
   /// Of a machine with GPUs: NVIDIA's cuBLASLt and cuDNN may compute products, convolutions and attention, in compiled
   /// functions and in ops outside of them. Where one is not installed, Tressel's own kernels run instead, and a note on
@@ -60,11 +61,11 @@ struct MachineOptions {
 /// are compiled anew when they are called. Throws Error for a name that means nothing, for a machine that is not there,
 /// for one that is not simulated and shall not compute, and for `libraries` on one without GPUs.
 void use_machine(std::string_view name, MachineOptions options = {});
-/// Seconds by the machine's clock, since some fixed moment: virtual time of programs, on a simulated machine.
+/// Seconds by the machine's clock, since some fixed moment; virtual time on a simulated machine.
 double machine_seconds();
 
-/// While one lives, ops recorded in this thread are computed on the device. The innermost decides, of these and of
-/// StageScopes. Programs compiled inside and outside of it are different ones.
+/// Ops recorded in this thread while it is alive are computed on the device. The innermost of these and of StageScopes
+/// counts. Programs compiled inside and outside of one are different.
 class DeviceScope {
 public:
   explicit DeviceScope(Device device);
@@ -75,9 +76,9 @@ public:
 private:
   unsigned previous_;
 };
-/// While one lives, ops recorded in this thread belong to a stage of a pipeline, counted from 0 (JitOptions::pipeline,
-/// docs/parallel.md); in programs without one it means nothing. The innermost decides, of these and of DeviceScopes.
-/// What computes their gradients belongs to it too. Throws Error for a number that is none of a stage.
+/// Ops recorded in this thread while it is alive belong to a stage of a pipeline, counted from 0 (JitOptions::pipeline,
+/// docs/parallel.md), as do the ops of their gradients; ignored in programs without a pipeline. The innermost of these
+/// and of DeviceScopes counts. Throws Error for an invalid stage number.
 class StageScope {
 public:
   explicit StageScope(int stage, std::source_location where = std::source_location::current());
@@ -88,14 +89,14 @@ public:
 private:
   unsigned previous_;
 };
-/// What the function returns, with its ops in the stage.
+/// The result of the function, with its ops in the stage.
 template <typename F>
 decltype(auto) with_stage(int stage, F &&function, std::source_location where = std::source_location::current()) {
   StageScope scope(stage, where);
   return static_cast<F &&>(function)();
 }
 
-/// What the function returns, with its ops on the device.
+/// The result of the function, with its ops on the device.
 template <typename F> decltype(auto) with_device(Device device, F &&function) {
   DeviceScope scope(device);
   return static_cast<F &&>(function)();

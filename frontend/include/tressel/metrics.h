@@ -1,9 +1,14 @@
-// Figures of how well a model does, gathered over batches. They are Variables: update() may stand in a traced step, where
-// it becomes part of the program and waits for nothing. value() waits.
+// Metrics of a model, accumulated over batches. They are Variables: update() may be part of a traced step, and does not
+// wait. value() waits.
 //
 //   metrics::Accuracy accuracy;
-//   auto step = jit([net, accuracy](Batch b) { Tensor logits = net(b.x); accuracy.update(logits, b.label); return ...; });
-//   for (Batch b : loader.epoch(e)) step(b);
+//   auto step = jit([net, accuracy](Batch b) {
+//     Tensor logits = net(b.x);
+//     accuracy.update(logits, b.label);
+//     return ...;
+//   });
+//   for (Batch b : loader.epoch(e))
+//     step(b);
 //   std::printf("%.4f\n", accuracy.value());
 //   accuracy.reset();
 //
@@ -21,7 +26,7 @@
 
 namespace tressel::metrics {
 
-/// The mean of what it was given: of each tensor all elements. NaN while there is none.
+/// The mean of all elements of the given tensors. NaN while there are none.
 class Mean {
 public:
   Mean(std::source_location where = std::source_location::current());
@@ -29,7 +34,7 @@ public:
   double value(std::source_location where = std::source_location::current()) const;
   void reset(std::source_location where = std::source_location::current()) const;
 
-  /// For checkpoints; so of the others.
+  /// For checkpoints; the other metrics have it too.
   NamedVariables states() const { return {{"sum", sum_}, {"count", count_}}; }
 
 private:
@@ -67,7 +72,8 @@ private:
   Variable right_, count_;
 };
 
-/// How often which class was taken for which. Scores are [batch, classes], labels integers [batch]; a label that is no class counts nowhere.
+/// Counts of each class predicted for each label. Scores are [batch, classes], labels integers [batch]; an invalid
+/// label is not counted.
 class Confusion {
 public:
   explicit Confusion(int64_t classes, std::source_location where = std::source_location::current());
@@ -75,7 +81,7 @@ public:
   /// i64 [classes, classes]: rows are labels, columns what was predicted.
   Tensor matrix(std::source_location where = std::source_location::current()) const { return counts_.value(where); }
   double accuracy(std::source_location where = std::source_location::current()) const;
-  /// Per class; 0 where a class was never predicted, and there is no such label.
+  /// Per class; 0 for a class that was never predicted and never a label.
   std::vector<double> precision(std::source_location where = std::source_location::current()) const;
   std::vector<double> recall(std::source_location where = std::source_location::current()) const;
   std::vector<double> f1(std::source_location where = std::source_location::current()) const;

@@ -9,8 +9,7 @@
 //   Net net;
 //   net.initialize({{f32, {64, 1, 28, 28}}}, /*seed=*/1);   // shapes are inferred: every parameter has its value now
 //   Tensor y = net(x);                                      // op by op
-//   net.hybridize();                                        // from now on: recorded once per kind of call, compiled,
-//   cached
+//   net.hybridize();               // from now on: recorded once per kind of call, compiled, cached
 //
 // A module is a handle: copies share parameters, children and programs; clone() copies them. const is shallow. One that
 // was moved from throws Error, whatever is asked of it, and so does building a module that would be part of itself.
@@ -45,7 +44,7 @@ class ModuleHandle;
 namespace detail {
 struct Node;
 struct ParameterImpl;
-/// While one lives, copying a module copies what it holds.
+/// While one is alive, copying a module copies its contents.
 class CloneScope {
 public:
   CloneScope();
@@ -53,14 +52,14 @@ public:
   CloneScope(const CloneScope &) = delete;
   CloneScope &operator=(const CloneScope &) = delete;
 };
-/// Whether one lives in this thread.
+/// Whether this thread has one.
 bool cloning();
 /// The node itself, or its copy in a CloneScope.
 std::shared_ptr<Node> share(const std::shared_ptr<Node> &node);
 std::shared_ptr<tressel::detail::VariableImpl> share(const std::shared_ptr<tressel::detail::VariableImpl> &variable);
 } // namespace detail
 
-/// What a module's Variable is for.
+/// The purpose of a module's Variable.
 enum class Role : uint8_t {
   Parameter, ///< learned; in files of weights
   Buffer,    ///< not learned, but in files of weights: a running mean
@@ -78,9 +77,9 @@ public:
   /// For layers: a first value of this shape, unless there is one. Throws TraceError in a trace, and Error when the
   /// module was not initialized with a seed.
   const Parameter &need(const Shape &shape, DType dtype = f32) const;
-  /// This value instead, of any type and shape: compiled programs that use it are made anew.
+  /// Replaces the value, by any type and shape: compiled programs that use it are made anew.
   void reset(const Tensor &value) const;
-  /// Values that are still to be made get this type.
+  /// Sets the type of values that are still to be made.
   void fix_type(DType dtype) const;
 
 private:
@@ -100,12 +99,12 @@ struct Replacement {
   std::vector<std::any> forwards;
 };
 
-/// What all handles of one module share.
+/// The state that all handles of a module share.
 struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<Node> {
   struct Child {
     std::string name;
     std::shared_ptr<Node> node;
-    std::shared_ptr<Node> declared;           ///< what stood here first, when it was replaced
+    std::shared_ptr<Node> declared;           ///< the original child, if it was replaced
     std::shared_ptr<Replacement> replacement; ///< of `declared`
   };
   struct Held {
@@ -119,9 +118,9 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   std::string path; ///< with a '.' at the end, where `rootSeed` was given
   std::optional<uint64_t> rootSeed;
   bool frozen = false;
-  bool isGroup = false; ///< only names what it holds, and is not called: it cannot be replaced
+  bool isGroup = false; ///< only groups its children, and is never called, so it cannot be replaced
   std::shared_ptr<tressel::detail::JitCore> hybrid;
-  /// Counts changes that programs in which the module was recorded do not survive.
+  /// Counts changes that invalidate the programs in which the module was recorded.
   std::shared_ptr<std::atomic<uint64_t>> structure = std::make_shared<std::atomic<uint64_t>>(0);
   std::weak_ptr<Replacement> replacedBy;
   std::atomic<bool> replaced{false};
@@ -141,15 +140,15 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   /// Null when there is none. "" is the module itself.
   std::shared_ptr<Node> find(const std::string &path);
   void replace(const std::string &path, std::shared_ptr<Replacement> replacement, const std::source_location &where);
-  /// Seeds and first values for everything below, or only for what has neither. Paths begin with `path`.
+  /// Sets seeds and first values of everything below, or only of what has neither. Paths begin with `path`.
   void seed(uint64_t seed, const std::string &path = "", bool onlyMissing = false);
   void hybridize(JitOptions options);
   void changed() const;
-  /// What to call instead of this module; null when it was not replaced, or when the replacement itself is calling.
+  /// The module to call instead of this one; null if it was not replaced, or if the replacement itself calls it.
   std::shared_ptr<Replacement> substitute() const;
 };
 
-/// While a replacement runs, the module that it replaced is reachable for it.
+/// While a replacement runs, it can call the module that it replaced.
 class ReplacementScope {
 public:
   explicit ReplacementScope(const Node &replaced);
@@ -160,13 +159,13 @@ public:
 
 [[noreturn]] void failNotHybrid(const char *what, const std::source_location &where);
 [[noreturn]] void failReplacement(const Node &node, const Replacement &replacement, const std::source_location &where);
-/// Tells this thread's recorder, if there is one, of a call of the module, or of its result.
+/// Tells this thread's recorder, if any, of a call of the module, or of its result.
 void noteCall(const Node &node);
 void noteResult(const Node &node, std::vector<Tensor> results);
 /// A class's name as users write it.
 std::string readableName(const std::type_info &type);
 
-/// Runs `forward` on tensors that have a type only, so that parameters find their shapes.
+/// Runs `forward` on tensors that have a type only, to find the shapes of parameters.
 void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body,
                      const std::source_location &where);
 /// The same under a given recorder of the library's, for the function `op`.
@@ -289,15 +288,15 @@ public:
 
   /// The parameters, by path, in the order of declaration.
   NamedParameters parameters() const;
-  /// What is not learned but belongs to the weights: running statistics.
+  /// Variables that are not trained but belong to the weights: running statistics.
   NamedParameters buffers() const;
-  /// What else a call may change: the keys of random numbers.
+  /// All other Variables that a call may change: the keys of random numbers.
   NamedParameters states() const;
   /// Elements of all parameters that have a value.
   int64_t parameter_count() const;
 
-  /// Parameters in this module and below are not learned any more (or again), and normalization uses its running
-  /// statistics and leaves them as they are, in training too.
+  /// Parameters of this module and below are no longer trained (or are again), and normalization uses its running
+  /// statistics unchanged, in training too.
   void freeze(bool frozen = true) const;
   bool frozen() const { return get().frozen; }
   /// Converts all parameters to a float type, and those that have no value yet get it in that type. Buffers and states
@@ -305,36 +304,36 @@ public:
   void to(DType dtype, std::source_location where = std::source_location::current()) const;
 
   /// Ops of this module, and of those below that are not placed themselves, are computed on the device (machine.h) in
-  /// compiled programs, and what they hold moves there for good (Variable::on), also what has no value yet. Programs with it are made anew. Throws
-  /// Error when the machine has no such device and some of that has a value.
+  /// compiled programs. Their Variables move there for good (Variable::on), also those that have no value yet. Programs
+  /// with the module are compiled anew. Throws Error when the machine has no such device and a Variable has a value.
   void on(Device device, std::source_location where = std::source_location::current()) const;
 
-  /// What it holds lies on several accelerators at once (Variable::on); its ops are computed where programs find best,
-  /// or by all of these where they have a mesh. So it is of one in a list, too: on(gpu(0)) computes on gpu0,
-  /// on({gpu(0)}) leaves that open.
+  /// The module's Variables are on several accelerators at once (Variable::on); its ops are placed by the compiler, or
+  /// run on all of these in a program with a mesh. A list of one device is no exception: on(gpu(0)) computes on gpu0,
+  /// on({gpu(0)}) leaves placement to the compiler.
   void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
 
-  /// Ops of this module, and of those below that are of no other stage, belong to this stage of a pipeline
-  /// (StageScope). What they hold moves to `devices`, if there are some, as on() does: those that compute the stage.
-  /// Programs with it are made anew.
+  /// Ops of this module, and of those below that have no other stage, belong to this stage of a pipeline (StageScope).
+  /// With `devices`, those that compute the stage, its Variables move there, as by on(). Programs with the module are
+  /// compiled anew.
   void stage(int number, const std::vector<Device> &devices = {},
              std::source_location where = std::source_location::current()) const;
 
-  /// Puts another module at the path. Calls of the old one through this tree are calls of the new one from now on, also
-  /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
-  /// programs are made anew. Throws Error when there is no such path.
-  /// Throws Error too when the new one has the place that it is put into below it.
+  /// Puts another module at the path. Calls of the old one through this tree, also as a member, are calls of the new
+  /// one from now on. The new one may hold the old one and call it. Both must have the same arguments and results.
+  /// Compiled programs are made anew. Throws Error when there is no such path, and when the new module contains the
+  /// place that it is put into.
   template <typename L>
   void replace(const std::string &path, const L &module,
                std::source_location where = std::source_location::current()) const;
 
-  /// Reads parameters and buffers by name. With `strict` (the default) names that are missing, unexpected or of another
-  /// type throw InputError that lists all of them; else the report does.
+  /// Reads parameters and buffers by name. With `strict` (the default), names that are missing, unexpected or of
+  /// another type throw one InputError that lists all of them; otherwise the report does.
   LoadReport load_weights(const std::string &path, const LoadOptions &options = {},
                           std::source_location where = std::source_location::current()) const;
   void save_weights(const std::string &path, std::source_location where = std::source_location::current()) const;
-  /// Parameters, buffers, states, and the process's own random numbers: training goes on as if it had not stopped.
-  /// Loading needs the same network, and throws one InputError with all differences otherwise.
+  /// Parameters, buffers, states, and the process's random state, so that training resumes as if it had not stopped.
+  /// Loading needs the same network, and otherwise throws one InputError with all differences.
   void save_state(const std::string &path, std::source_location where = std::source_location::current()) const;
   void load_state(const std::string &path, std::source_location where = std::source_location::current()) const;
 
@@ -375,14 +374,14 @@ public:
     return invoke<R>(where, args...);
   }
 
-  /// Gives all parameters their first values: shapes are found by running forward on types alone. Throws Error if that
-  /// of a parameter depends on a named size.
+  /// Gives all parameters their first values; shapes are found by running forward on types alone. Throws Error if the
+  /// shape of a parameter depends on a named size.
   void initialize(const std::vector<TensorSpec> &inputs, uint64_t seed,
                   std::source_location where = std::source_location::current()) const {
     have(where).seed(seed);
     withBody(where, [&](auto &body, const auto &) { detail::inferParameters(inputs, body, where); });
   }
-  /// Values are made by the first call, which must not be compiled.
+  /// The first call makes the values; it must not be compiled.
   void initialize(uint64_t seed, std::source_location where = std::source_location::current()) const {
     have(where).seed(seed);
   }

@@ -68,8 +68,8 @@ struct DeclaredShape {
 /// Input number `index` of a model file. Throws InputError.
 DeclaredShape declared_input(const std::string &path, size_t index);
 
-/// Reads and compiles a model. Throws InputError: the file is damaged, or asks for what Tressel does not have
-/// (everything at once), or has no dimension of a given name.
+/// Reads and compiles a model. Throws InputError if the file is damaged, needs what Tressel does not support
+/// (everything is listed), or has no dimension of a given name.
 Compiled compile(const std::string &path, const CompileOptions &options = {});
 
 /// An input of a model: what the file declares, or what a node further on needs.
@@ -80,25 +80,25 @@ struct Input {
 };
 
 struct LoadOptions {
-  /// Values to compute instead of the model's outputs, by the names that nodes give them. What these do not need is
-  /// left out, inputs and weights too.
+  /// Values to compute instead of the model's outputs, by their names in the graph. Nodes, inputs and weights that
+  /// these do not need are dropped.
   std::vector<std::string> outputs;
   /// Weights by name that stay constants of the program. In a pattern, * stands for any characters, ? for one.
   std::vector<std::string> constants;
 };
 
-/// A model as a function of tensors whose weights are parameters. Called, its nodes' ops run, or join the program that
-/// is traced; a kind of call is imported once. Named sizes are those of the tensors, also sizes that a compiled
-/// function leaves open.
+/// A model as a function of tensors whose weights are parameters. A call runs the ops of its nodes, or adds them to the
+/// program that is being traced; each kind of call is imported once. Named sizes are taken from the tensors, also sizes
+/// that are dynamic in a compiled function.
 ///
-/// Parameters are the floats among the graph's initializers and constants that have dimensions, except single numbers;
-/// what normalizations keep of their training (running means and variances) are buffers. Names are the file's, and a
-/// '.' in them separates modules as everywhere: `net["layer1.0"].freeze()`. Where that gives no path of its own, '.' is
-/// '_'. What a node must know to be imported at all is a constant, and so is what only quantization uses, to scale by.
+/// Parameters are the floats with at least one dimension among the graph's initializers and constants, except single
+/// numbers. Running means and variances of normalizations are buffers. Names are those of the file, where '.' separates
+/// modules as everywhere: `net["layer1.0"].freeze()`. If that gives no path of its own, '.' becomes '_'. A value that a
+/// node must know at import is a constant, and so is one that only quantization uses as a scale.
 ///
-/// The model computes what its file says, in training and when it is frozen: dropout that was left out by the exporter
-/// stays out, and normalization uses the running statistics, or those of the batch, as its nodes say. For
-/// ModuleHandle::replace it is a module of lists of tensors: only another Model takes its place.
+/// The model computes what its file says, in training and when it is frozen: dropout that the exporter removed stays
+/// removed, and normalization uses the running statistics, or those of the batch, as its nodes say.
+/// ModuleHandle::replace can only replace it by another Model, as its forward takes and gives lists of tensors.
 class Model final : public nn::Module<Model> {
 public:
   static constexpr bool kLibrary = true;

@@ -1,4 +1,4 @@
-// Optimizers: how parameters follow their gradients, at a rate that a schedule gives.
+// Optimizers: updates of parameters by their gradients, at a scheduled rate.
 //
 //   optim::AdamW opt(net.parameters(), {.lr = optim::cosine(1e-3, 10'000, 500), .weight_decay = 0.1,
 //                                       .groups = {{.match = {"*.bias"}, .weight_decay = 0.0}}});
@@ -10,10 +10,10 @@
 //   });
 //   opt.lr = 0.05;                              // from the next step on, without a retrace
 //
-// What an optimizer keeps, moments and the number of steps, are Variables: in a traced step they are updated in their own
-// memory, together with the parameters. Schedules are part of the program too, computed from the number of steps: a
-// packaged step follows them without this library. Of f16 and bf16 parameters an f32 copy is kept, which small updates
-// add up in; moments are f32, or f64 beside f64 parameters.
+// An optimizer's state, moments and the number of steps, are Variables: a traced step updates them in place, together
+// with the parameters. Schedules are part of the program too, computed from the number of steps, so that a packaged
+// step follows them without this library. For f16 and bf16 parameters an f32 copy is kept, in which small updates
+// accumulate; moments are f32, or f64 for f64 parameters.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -33,8 +33,8 @@ namespace tressel {
 
 /// The square root of the sum of all squares, f32 or f64. Empty tensors are skipped, here and below.
 Tensor global_norm(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current());
-/// Scales the gradients so that their global norm is at most `max_norm`. Returns the norm from before, which tells whether
-/// one of them is infinite or NaN: then no scale helps. Throws Error unless max_norm is positive.
+/// Scales the gradients so that their global norm is at most `max_norm`. Returns the norm before scaling; if it is
+/// infinite or NaN, a gradient is, which scaling cannot repair. Throws Error unless max_norm is positive.
 Tensor clip_by_global_norm(std::vector<Tensor> &gradients, double max_norm, std::source_location where = std::source_location::current());
 /// Limits each element to [-limit, limit]. Throws Error unless the limit is positive.
 void clip_by_value(std::vector<Tensor> &gradients, double limit, std::source_location where = std::source_location::current());
@@ -56,20 +56,21 @@ private:
   std::function<Tensor(const Tensor &)> fn_;
 };
 
-// Schedules. `warmup` is how many steps rise to the rate, evenly: rate / warmup in the first. All throw Error for rates that are
-// negative or not finite, and for numbers of steps that are negative, or not positive where something is divided by them.
+// Schedules. `warmup`: the number of steps in which the rate rises linearly, from rate / warmup in the first. All throw
+// Error for rates that are negative or not finite, for negative numbers of steps, and for zero steps where something is
+// divided by them.
 Schedule constant(double rate, int64_t warmup = 0, std::source_location where = std::source_location::current());
-/// rate * factor ^ (step / every), rounded down: after each `every` steps.
+/// rate * factor ^ (step / every), rounded down: multiplied by `factor` after each `every` steps.
 Schedule step_decay(double rate, int64_t every, double factor = 0.1, int64_t warmup = 0, std::source_location where = std::source_location::current());
 /// rate * factor ^ step.
 Schedule exponential(double rate, double factor, int64_t warmup = 0, std::source_location where = std::source_location::current());
-/// From `rate` behind the warm-up to `final` at `steps` along half a cosine, and so on from there.
+/// After the warm-up, from `rate` to `final` at `steps` along half a cosine; constant from there on.
 Schedule cosine(double rate, int64_t steps, int64_t warmup = 0, double final = 0, std::source_location where = std::source_location::current());
 /// The same along a line.
 Schedule linear(double rate, int64_t steps, int64_t warmup = 0, double final = 0, std::source_location where = std::source_location::current());
-/// rate * sqrt(warmup / (step + 1)) behind a warm-up of at least one step.
+/// rate * sqrt(warmup / (step + 1)) after a warm-up of at least one step.
 Schedule inverse_sqrt(double rate, int64_t warmup, std::source_location where = std::source_location::current());
-/// Rates by the step that they begin with; the first at 0, in order.
+/// Rates, each with the first step that it applies to; in order, the first one from step 0.
 Schedule piecewise(std::vector<std::pair<int64_t, double>> rates, std::source_location where = std::source_location::current());
 struct OneCycleOptions {
   double rise = 0.3;            ///< the share of the steps in which the rate rises
@@ -79,8 +80,8 @@ struct OneCycleOptions {
 /// Up to `max_rate` and down again along half cosines (Smith and Topin 2018).
 Schedule one_cycle(double max_rate, int64_t steps, OneCycleOptions options = {}, std::source_location where = std::source_location::current());
 
-/// Parameters that are treated in another way than the rest: those whose name fits one of the patterns, in which * stands for any
-/// characters and ? for one, of the first group where one fits. What has no value is as for the rest.
+/// Parameters with options of their own: those whose name matches one of the patterns, where * stands for any
+/// characters and ? for one. The first group that matches counts. Options without a value are as for the rest.
 struct Group {
   std::vector<std::string> match;
   std::optional<Schedule> lr = {};    ///< a rate of their own, which `opt.lr = ...` leaves alone
@@ -90,15 +91,15 @@ struct Group {
 
 class Optimizer;
 
-/// `opt.lr`: what schedule and assignments make of the rate.
+/// `opt.lr`: the current rate, from the schedule or assigned.
 class Rate {
 public:
-  /// In place of the schedule, from the next step on. Throws Error unless it is finite and positive.
+  /// Replaces the schedule, from the next step on. Throws Error unless the rate is finite and positive.
   void operator=(double rate) const { set(rate); }
   void set(double rate, std::source_location where = std::source_location::current()) const;
   /// Follows the schedule again.
   void follow_schedule(std::source_location where = std::source_location::current()) const;
-  /// Of the next step, without groups' factors. Waits; throws TraceError in a trace.
+  /// The rate of the next step, without groups' factors. Waits; throws TraceError in a trace.
   double value(std::source_location where = std::source_location::current()) const;
 
 private:
@@ -110,34 +111,34 @@ private:
 /// What one step does to one parameter. Tensors are f32, or f64 where the parameter is.
 struct Update {
   Tensor parameter, gradient;
-  std::span<Tensor> slots; ///< what is kept beside the parameter: to be replaced
+  std::span<Tensor> slots; ///< the states beside the parameter: to be replaced
   Tensor rate;             ///< a scalar of their type
   Tensor step;             ///< the number of this step, 1 for the first: an f64 scalar
   double weight_decay = 0;
 };
-/// How an optimizer works, for those that are not below.
+/// The definition of an optimizer, for those that are not below.
 struct Rule {
   std::string name;
-  /// What is kept beside a parameter: names of tensors of its shape, which begin as zeros.
+  /// The states beside a parameter: names of tensors of its shape, zeros at first.
   std::function<std::vector<std::string>(const std::string &name, const TensorType &)> slots;
   /// The parameter's next value.
   std::function<Tensor(Update &)> apply;
-  /// What it was made with, for checkpoints.
+  /// Its options, for checkpoints.
   std::vector<std::pair<std::string, double>> options = {};
 };
 struct Common {
   Schedule lr = 1e-3;
   double weight_decay = 0;
   std::vector<Group> groups = {};
-  /// So many calls of update() make one step, with the mean of their gradients; their sum takes memory once.
+  /// So many calls of update() make one step, with the mean of their gradients; one sum per parameter is kept.
   int64_t accumulate = 1;
 };
 
 /// A handle: copies are the same optimizer.
 class Optimizer {
 public:
-  /// Parameters have a value. Frozen ones are left alone for good. Throws Error for parameters without a value or of two names that
-  /// are equal, for options out of range, and for groups that fit no parameter.
+  /// Parameters must have values. Frozen ones are never updated. Throws Error for parameters without a value, equal
+  /// names, options out of range, and groups that match no parameter.
   Optimizer(const NamedVariables &parameters, Rule rule, Common common, std::source_location where = std::source_location::current());
 
   Rate lr;
@@ -145,15 +146,15 @@ public:
   /// Takes a step. One gradient per parameter, in their order and of their types (ShapeError); an empty one leaves its
   /// parameter alone.
   void update(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current()) const;
-  /// The same where `when`, a bool[], is true; else everything stays as it is, and the gradients are not looked at.
+  /// A step if `when`, a bool[], is true; otherwise everything stays as it is, and the gradients are not read.
   void update_when(const Tensor &when, const std::vector<Tensor> &gradients,
                    std::source_location where = std::source_location::current()) const;
   /// How many steps were taken. Waits; throws TraceError in a trace.
   int64_t steps(std::source_location where = std::source_location::current()) const;
   const NamedVariables &parameters() const;
-  /// What must be kept for training to go on: "step", "rate", then by slot and parameter: "momentum.conv1.weight".
+  /// The states that a checkpoint needs: "step", "rate", then by slot and parameter: "momentum.conv1.weight".
   const NamedVariables &states() const;
-  /// The rule's name and options, as text: what a checkpoint tells from those of other optimizers.
+  /// The rule's name and options, as text: loading a checkpoint of another optimizer is refused by it.
   std::string description() const;
 
 private:
@@ -208,7 +209,7 @@ public:
 struct RMSPropOptions {
   Schedule lr = 0.01;
   double alpha = 0.99, eps = 1e-8, momentum = 0;
-  bool centered = false; ///< divides by the deviation, not by the root of the mean square
+  bool centered = false; ///< divides by the standard deviation, not by the root mean square
   double weight_decay = 0;
   std::vector<Group> groups = {};
   int64_t accumulate = 1;
@@ -237,7 +238,7 @@ struct LAMBOptions {
   std::vector<Group> groups = {};
   int64_t accumulate = 1;
 };
-/// Adam's step with decay, scaled by the parameter's norm over its own (You et al. 2020).
+/// Adam's step with decay, scaled by the parameter's norm over the step's norm (You et al. 2020).
 class LAMB : public Optimizer {
 public:
   explicit LAMB(const NamedVariables &parameters, LAMBOptions options = {}, std::source_location where = std::source_location::current());
@@ -250,7 +251,7 @@ struct LionOptions {
   std::vector<Group> groups = {};
   int64_t accumulate = 1;
 };
-/// Steps of one size: the sign of a mean of gradients (Chen et al. 2023).
+/// Steps of equal size: the sign of a mean of gradients (Chen et al. 2023).
 class Lion : public Optimizer {
 public:
   explicit Lion(const NamedVariables &parameters, LionOptions options = {}, std::source_location where = std::source_location::current());
@@ -261,14 +262,16 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   int64_t iterations = 5;  ///< of Newton and Schulz
-  std::vector<std::string> adamw = {}; ///< patterns as a group's: matrices that follow AdamW too, embeddings and heads say
+  std::vector<std::string> adamw = {}; ///< patterns as in a group: matrices that AdamW updates too, such as embeddings
+                                       ///< and heads
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8; ///< of AdamW
   double weight_decay = 0.01; ///< decoupled
   std::vector<Group> groups = {};
   int64_t accumulate = 1;
 };
-/// Of matrices, and filters seen as [features, the rest], the momentum's nearest orthogonal matrix, with steps as large as AdamW's
-/// (Jordan 2024; the factor 0.2 * sqrt(longer side) of Liu et al. 2025). Vectors and scalars follow AdamW.
+/// For matrices, and filters seen as [features, the rest]: the nearest orthogonal matrix to the momentum, scaled to the
+/// size of AdamW's steps (Jordan 2024; the factor 0.2 * sqrt(longer side) of Liu et al. 2025). AdamW updates vectors
+/// and scalars.
 class Muon : public Optimizer {
 public:
   explicit Muon(const NamedVariables &parameters, MuonOptions options = {}, std::source_location where = std::source_location::current());
@@ -277,7 +280,7 @@ public:
 struct PlateauOptions {
   double factor = 0.1;     ///< the rate is multiplied by it
   int64_t patience = 10;   ///< after so many observations without an improvement
-  double threshold = 1e-4; ///< what counts as one, relative to the best
+  double threshold = 1e-4; ///< the least improvement, relative to the best
   bool higher_is_better = false;
   double min_rate = 0;
 };
@@ -300,14 +303,14 @@ private:
   std::shared_ptr<State> state_;
 };
 
-/// Moving averages of parameters, which often do better than the last ones: average = decay * average + (1 - decay) *
+/// Moving averages of parameters, which often do better than the last values: average = decay * average + (1 - decay) *
 /// parameter, with a smaller decay at first: min(decay, (1 + n) / (10 + n)) at update n. A handle.
 class MovingAverage {
 public:
   MovingAverage(const NamedVariables &parameters, double decay = 0.999, std::source_location where = std::source_location::current());
-  /// After a step.
+  /// Call it after each step.
   void update(std::source_location where = std::source_location::current()) const;
-  /// Gives the parameters their averages, and keeps what they had in their place: called twice, nothing has changed.
+  /// Swaps the parameters' values with the averages: a second call restores them.
   void exchange(std::source_location where = std::source_location::current()) const;
   const NamedVariables &states() const;
 
@@ -318,30 +321,31 @@ private:
 
 struct LossScaleOptions {
   double initial = 65536, growth = 2, backoff = 0.5;
-  int64_t interval = 2000; ///< steps without an overflow, after which the scale grows
+  int64_t interval = 2000; ///< steps without an overflow after which the scale grows
   double most = 16777216;
 };
-/// Keeps gradients within what f16 holds: the loss is multiplied by a scale before it is differentiated, and the
-/// gradients divided by it. A step whose gradients overflow is left out and makes the scale smaller; `interval` good
-/// ones make it larger (Micikevicius et al., "Mixed precision training", 2018). All of it is part of the program:
-/// nothing is traced again, and nothing waits.
+/// Keeps gradients in the range of f16: the loss is multiplied by a scale before it is differentiated, and the
+/// gradients are divided by it. A step whose gradients overflow is skipped and reduces the scale; `interval` good steps
+/// increase it (Micikevicius et al., "Mixed precision training", 2018). All of it is part of the program: nothing is
+/// traced again, and nothing waits.
 ///
 ///   optim::LossScale scale;
 ///   auto step = jit([=](Tensor x, Tensor label) {
 ///     auto [scaled, grads] = value_and_grad([&] { return scale(softmax_cross_entropy(net(x), label)); },
-///     net.parameters()); return scale.update(opt, scaled, grads);    // the loss
+///                                           net.parameters());
+///     return scale.update(opt, scaled, grads);    // the loss
 ///   }, {.autocast = f16});
 class LossScale {
 public:
   explicit LossScale(LossScaleOptions options = {}, std::source_location where = std::source_location::current());
   /// The loss times the scale.
   Tensor operator()(const Tensor &loss, std::source_location where = std::source_location::current()) const;
-  /// Divides the gradients by the scale, and says whether all of them are finite: bool[]. For what is done with them
-  /// before the step, as clipping.
+  /// Divides the gradients by the scale, and says whether all of them are finite: bool[]. For changes of gradients
+  /// before the step, such as clipping.
   Tensor unscale(std::vector<Tensor> &gradients, std::source_location where = std::source_location::current()) const;
-  /// After a step that was taken or, where its gradients were not finite, left out.
+  /// Call it after a step, also after one that was skipped because its gradients were not finite.
   void adapt(const Tensor &finite, std::source_location where = std::source_location::current()) const;
-  /// The three of them around a step of `optimizer`. Returns the loss, divided by the scale.
+  /// All three around a step of `optimizer`. Returns the loss, divided by the scale.
   Tensor update(const Optimizer &optimizer, const Tensor &scaled, std::vector<Tensor> gradients,
                 std::source_location where = std::source_location::current()) const;
   /// Waits; throws TraceError in a trace.

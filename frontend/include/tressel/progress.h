@@ -1,11 +1,11 @@
-// How a training goes: a line on the terminal, plain lines in a log, records in files, curves.
+// Progress of a training: a line on the terminal, plain lines in a log, records in files, curves.
 //
 //   Progress progress(epochs * loader.num_batches(), {.log = "run.jsonl", .curve = "run.svg"});
 //   for (...)
 //     progress.step({{"loss", step(b)}});
 //   progress.note({{"accuracy", accuracy.value()}});
 //
-// Tensors are not waited for: a value is shown and written once it is there.
+// Tensors are not waited for: a value is shown and written when it is ready.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -21,13 +21,14 @@ namespace tressel {
 
 struct ProgressOptions {
   std::string label = {};  ///< in front of the line
-  std::string log = {};    ///< a file for one JSON object per step: {"step": 12, "seconds": 1.5, "loss": 0.25}; it is added to
+  std::string log = {};    ///< a file to which a JSON object is appended per step: {"step": 12, "seconds": 1.5, "loss":
+                           ///< 0.25}
   std::string events = {}; ///< a folder for TensorBoard, which gets a file with the figures of each step
   std::string curve = {};  ///< FILE.svg with a curve per name, written at the end
   double seconds = 10;     ///< between two lines where there is no terminal
-  int64_t begin = 0;       ///< steps that were taken before, of a training that goes on
+  int64_t begin = 0;       ///< steps taken before, if the training resumes
   bool quiet = false;      ///< shows nothing
-  int descriptor = 2;      ///< where it is shown: standard error
+  int descriptor = 2;      ///< file descriptor of the line: standard error
 };
 
 class Progress {
@@ -50,11 +51,11 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// A step was called.
+  /// Call it for each step.
   void step(const Values &values = {});
-  /// Figures beside the steps: an accuracy after an epoch, say. They stand as a line of their own, and in log and curve.
+  /// Values beside the steps, such as an accuracy after an epoch: shown on a line of their own, and in log and curve.
   void note(const Values &values);
-  /// Waits for the values that are missing, and writes what remains. Called by the destructor, which keeps errors to itself.
+  /// Waits for values that are not ready, and writes the rest. The destructor calls it, and ignores errors.
   void finish();
 
 private:

@@ -10,7 +10,7 @@
 
 namespace tressel::rng {
 
-/// Normally distributed. Without a seed: the next of the process's own, which begin alike in each run. Throws
+/// Normally distributed. Without a seed the process's next one is used; these are the same in each run. Throws
 /// TraceError in a trace, where the numbers would be fixed: use the op random_uniform there.
 Tensor normal(const Shape &shape, std::optional<uint64_t> seed = {}, double mean = 0, double deviation = 1,
               DType dtype = f32, std::source_location where = std::source_location::current());

@@ -38,31 +38,32 @@ class InferRecorder;
 bool jitDisabled();
 /// Whether a trace is being recorded in this thread.
 bool tracing();
-/// Either of both, or gradients are asked for: a call of a compiled function calls the function itself.
+/// Whether a trace is recorded, jit is disabled, or gradients are taped: then a call of a compiled function runs the
+/// function itself.
 bool runsOpByOp();
-/// What the thread's scopes say that changes programs: training, and where ops are computed.
+/// The part of the thread's scopes that programs depend on: training, and where ops are computed.
 uint32_t callMode();
 
-/// Counts the calls of jitted functions and modules that are in each other in this thread. False when they are so many
-/// that they will hardly end, and the stack is about to; then the call does not count. The bodies of control flow count too, and may go on
-/// a little longer: where they hold calls of functions with names, one of these is told.
+/// Counts nested calls of jitted functions and modules in this thread. False, without counting, when there are so many
+/// that the recursion hardly ends, and the stack is nearly full. Bodies of control flow count too, with a somewhat
+/// higher limit, so that a named function inside fails first and is named in the error.
 bool enterCall(bool isBody = false);
 void leaveCall();
 /// Throws Error: `callee` calls itself without end.
 [[noreturn]] void failEndless(const std::string &callee, const std::source_location &where);
 
-/// A module, as errors name it.
+/// A module, for the names in errors.
 class ScopeOwner {
 public:
   virtual ~ScopeOwner() = default;
   virtual std::string typeName() const = 0;
-  /// Empty when `child` is none of its own.
+  /// Empty when `child` is not its child.
   virtual std::string nameOf(const ScopeOwner &child) const = 0;
-  uint32_t placed = 0; ///< where its ops are computed: the device's index + 2; 0: not said
+  uint32_t placed = 0; ///< the device that its ops run on, as index + 2; 0: not placed
   uint32_t stage = 0;  ///< of a pipeline: its number + 1, or 0 without one
 };
 
-/// The line from which a module was called. Inside a module of the library, ops belong to that line.
+/// The line from which a module was called. It becomes the line of ops inside of a module of the library.
 class LocationScope {
 public:
   /// `owner` outlives the scope. Throws Error when modules call each other without end.
@@ -82,10 +83,10 @@ private:
   bool library_;
   const ScopeOwner *owner_;
   const LocationScope *parent_;
-  uint32_t mode_; ///< of before
+  uint32_t mode_; ///< the mode outside of the scope
 };
 
-/// The user's line of an op that stands at `where`: that line itself, unless it is the library's.
+/// The user's line for an op at `where`: `where` itself, or, inside of the library, the line that called it.
 SourceLoc userLine(SourceLoc where);
 /// The lines through which userLine(where) was reached, innermost first.
 std::vector<SourceLoc> userTrace(SourceLoc where);

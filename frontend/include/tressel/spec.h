@@ -1,4 +1,4 @@
-// Types of inputs that are not there yet: for compiling ahead, for shapes of parameters, for a package's signature.
+// Types of inputs that do not exist yet: for compiling ahead, for shapes of parameters, for a package's signature.
 #pragma once
 
 #include <tressel/dim.h>
@@ -12,9 +12,8 @@
 
 namespace tressel {
 
-/// A dimension's size, or the name of one that is not fixed. Types that are given together mean one size by one name,
-/// and bounds that stand with it once hold wherever it stands. Two different bounds are an Error that names both
-/// places.
+/// A dimension's size, or the name of a dynamic one. Among types that are given together, equal names are one size, and
+/// bounds given once hold for all uses of the name. Two different bounds are an Error that names both places.
 struct DimSpec {
   template <typename T>
   requires std::is_integral_v<T> DimSpec(T n) : size(Size::clamped(static_cast<int64_t>(n))) {}

@@ -5,7 +5,8 @@
 //   Tensor y = matmul(x, x) + 1;           // returns at once: y is a future; shape and type are known already
 //   float first = slice(y, {0, 0}, {1, 1}).item<float>();   // waits
 //
-// A failure while an op ran travels with its result and everything computed from it; it is thrown by whatever waits.
+// A failure of an op travels with its result and with everything computed from it; the call that waits for one of these
+// throws it.
 #pragma once
 
 #include <tressel/dim.h>
@@ -47,7 +48,7 @@ struct TensorImpl {
   void *value = nullptr;       ///< the trace's own handle of the value
   SourceLoc where;             ///< the user's line that made it
 
-  // Each thread keeps a few for the next tensors: a call makes one and often drops one.
+  // Each thread caches a few freed ones, as a call makes one and often drops one.
   static void *operator new(size_t bytes);
   static void operator delete(void *memory);
 };
@@ -86,7 +87,7 @@ template <typename T> constexpr DType dtypeFor() {
 
 class Tensor {
 public:
-  /// No tensor, as one that was moved from is: using it throws Error.
+  /// No tensor, like one that was moved from: using it throws Error.
   Tensor() = default;
   Tensor(const Tensor &o) : impl_(o.impl_) { retain(); }
   Tensor(Tensor &&o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
@@ -141,16 +142,16 @@ public:
     else
       return elements;
   }
-  /// The elements in memory of the host, dense and row-major, valid as long as a tensor shares them. Waits. Those of a tensor on an
-  /// accelerator are copied, once.
+  /// The elements in memory of the host, dense and row-major, valid as long as a tensor shares them. Waits. The
+  /// elements of a tensor on an accelerator are copied, once.
   const void *data(std::source_location where = std::source_location::current()) const;
 
   /// Where the elements are: the host, or an accelerator of the machine that was chosen when they were made. Throws TraceError in a trace,
   /// where that is not known yet.
   Device device(std::source_location where = std::source_location::current()) const;
-  /// The same value in the memory of that device; the tensor itself where it is there already. Returns at once; the copy is made when the
-  /// elements are there. In a trace what reads the result is computed there, unless it is placed elsewhere. Throws Error when
-  /// the machine has no such device.
+  /// The same value in the memory of that device; the tensor itself if it is there already. Returns at once; the copy
+  /// runs when the elements are ready. In a trace, ops that read the result are computed there, unless they are placed
+  /// elsewhere. Throws Error when the machine has no such device.
   Tensor to(Device device, std::source_location where = std::source_location::current()) const;
 
   /// The value of a single element. Waits; throws TraceError in a trace, where control flow cannot depend on a value.
@@ -227,10 +228,10 @@ struct Nested {
 Tensor fromNested(const Nested &list, std::optional<DType> dtype, std::source_location where);
 } // namespace detail
 
-/// A tensor from a nested list. Unless a type is given, integers make i64, numbers of which some have a fractional part
-/// (1.5, 2.0) f32, and bools alone bool. Throws ShapeError when the rows differ in length, and Error when a number lies
-/// outside of an integer type, or when an integer beside fractional numbers is no f32. Where an integer type is given,
-/// fractions are cut off.
+/// A tensor from a nested list. Without a type, integers make i64, numbers of which some are written with a fraction
+/// (1.5, 2.0) f32, and bools alone bool. Throws ShapeError when the rows differ in length, and Error when a number is
+/// out of range of an integer type, or when an integer beside fractional numbers has no exact f32. With an integer
+/// type, fractions are cut off.
 inline Tensor tensor(std::initializer_list<detail::Nested> list, std::optional<DType> dtype = {},
                      std::source_location where = std::source_location::current()) {
   return detail::fromNested(detail::Nested(list), dtype, where);

@@ -7,8 +7,8 @@
 //   text::TokenBatch batch = text::batch(sentences, {.pad = words.id("[PAD]"), .most = 128});
 //   Tensor vectors = encoder(batch.tokens, batch.valid);
 //
-// Text is UTF-8; bytes that are none are taken for U+FFFD by WordPiece, and as they are by ByteBPE. Tokenizers are handles that never change: threads
-// use them at once.
+// Text is UTF-8. WordPiece takes invalid bytes for U+FFFD, ByteBPE keeps them. Tokenizers are immutable handles:
+// threads may share them.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -38,7 +38,8 @@ public:
   /// `vocabulary`: a token a line; its number is the line's. Throws InputError for a file that cannot be read, holds a token twice, or has no "[UNK]".
   explicit WordPiece(const std::string &vocabulary, WordPieceOptions options = {}, std::source_location where = std::source_location::current());
   std::vector<int64_t> encode(std::string_view text, const Around &around = {}) const;
-  /// Words with a blank between them; what was lost (case, accents, blanks) is not there. Throws Error for a number that is no token's.
+  /// Words with a blank between them; case, accents and blanks are not restored. Throws Error for a number that is no
+  /// token's.
   std::string decode(std::span<const int64_t> tokens) const;
   int64_t size() const;
   /// Throws Error for a token that the vocabulary lacks.
@@ -49,14 +50,16 @@ private:
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Byte pair encoding over bytes (Sennrich et al. 2016, with GPT-2's bytes and borders of words, Radford et al. 2019): every text has tokens, and decode() gives
-/// back its bytes.
+/// Byte pair encoding over bytes (Sennrich et al. 2016, with GPT-2's bytes and word boundaries, Radford et al. 2019):
+/// every text can be encoded, and decode() gives back its bytes.
 class ByteBPE {
 public:
-  /// Learns merges from a text until there are `size` tokens, or no pair of tokens stands there twice. The first 256 are the bytes, in GPT-2's order.
+  /// Learns merges from a text until there are `size` tokens, or no pair of tokens occurs twice. The first 256 are the
+  /// bytes, in GPT-2's order.
   /// Throws Error for a size below 256.
   static ByteBPE train(std::string_view text, int64_t size, std::source_location where = std::source_location::current());
-  /// GPT-2's files: a JSON object of tokens and numbers, and a merge a line. Throws InputError for files that are no such or do not fit each other.
+  /// GPT-2's files: a JSON object from tokens to numbers, and one merge per line. Throws InputError for invalid files,
+  /// or two that do not match.
   static ByteBPE load(const std::string &vocabulary, const std::string &merges, std::source_location where = std::source_location::current());
   void save(const std::string &vocabulary, const std::string &merges, std::source_location where = std::source_location::current()) const;
 
@@ -77,9 +80,9 @@ struct TokenBatch {
   Tensor valid;  ///< bool of the same shape: false where there is only padding
 };
 struct TokenBatchOptions {
-  int64_t pad = 0;  ///< the token behind the end of a shorter text
-  int64_t most = 0; ///< longer texts are cut there, their last token kept; 0: none is
-  int64_t length = 0; ///< of all batches, so that a step is compiled once; 0: that of the longest text
+  int64_t pad = 0;    ///< fills shorter texts at the end
+  int64_t most = 0;   ///< longer texts are cut off there, but keep their last token; 0: no limit
+  int64_t length = 0; ///< of all batches, so that a step is compiled once; 0: the length of the longest text
 };
 /// Throws Error for no texts, and for a text that is longer than `length`.
 TokenBatch batch(std::span<const std::vector<int64_t>> texts, TokenBatchOptions options = {}, std::source_location where = std::source_location::current());

@@ -1,6 +1,6 @@
-// Trees of tensors: what a jitted function takes and returns. A tree is a Tensor, or a vector, array, pair, tuple,
-// optional, string-keyed map or plain aggregate of trees. Integers, enums and Static values in it are part of the
-// program's key.
+// Trees of tensors: the arguments and results of a jitted function. A tree is a Tensor, or a vector, array, pair,
+// tuple, optional, string-keyed map or plain aggregate of trees. Integers, enums and Static values in it are part of
+// the program's key.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -18,7 +18,8 @@
 
 namespace tressel {
 
-/// A value that is baked into the compiled program: each different one is compiled anew. T needs std::hash and ==.
+/// A value that is baked into the compiled program: each distinct value has a program of its own. T needs std::hash and
+/// ==.
 template <typename T> struct Static {
   T value{};
   Static() = default;

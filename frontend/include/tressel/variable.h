@@ -2,12 +2,14 @@
 // and running statistics are Variables. A traced program reads the Variables it touches when it is called, and updates
 // those that it assigns: they are its state, and need not be passed.
 //
-// A compiled program updates a Variable in its own memory. Tensors never change, so where a tensor that was read from the Variable is still
-// held then, the Variable gets memory of its own first, and its value is copied there: JitStats::state_copies counts that, and
-// JitOptions::strict_donation makes it an error. Calls that assign the same Variables run one after the other. A call that fails before
-// it has written a Variable leaves them all as they were; what may fail in a program comes before its first write where it can.
+// A compiled program updates a Variable in place. Tensors never change: if a tensor that was read from the Variable
+// still holds its memory, the value is first copied to new memory, which becomes the Variable's. JitStats::state_copies
+// counts such copies, and JitOptions::strict_donation makes them an error. Calls that assign the same Variables run one
+// after the other. A call that fails before it has written a Variable leaves all of them unchanged; ops that may fail
+// run before a program's first write where possible.
 //
-// A Variable has a home: the host, an accelerator, or several (`on`). There it stays between calls, and programs update it in that memory.
+// A Variable has a home: the host, an accelerator, or several (`on`). Its value stays there between calls, and programs
+// update it in that memory.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -34,7 +36,7 @@ struct VariableImpl {
   std::string sharding; ///< of Variable::shard; under the lock
   std::shared_ptr<Spread> spread; ///< of a Variable on several devices; under the lock
   std::atomic<uint64_t> version{0}; ///< counts assignments
-  std::atomic<bool> frozen{false};  ///< not learned
+  std::atomic<bool> frozen{false};  ///< not trained
   std::atomic<StateGroup *> group{nullptr}; ///< made with the first call that needs its lock
   SourceLoc readAt;                 ///< where the latest tensor was read from it outside of programs; under the lock
 
@@ -43,7 +45,7 @@ struct VariableImpl {
   void set(Tensor next);
   void move(uint32_t to, SourceLoc where);
 };
-/// Counts all assignments of the process: when it stands still, no bound state has changed.
+/// Counts all assignments of the process: as long as it stands still, all bound states are current.
 extern std::atomic<uint64_t> variableEpoch;
 } // namespace detail
 
@@ -58,20 +60,22 @@ public:
   Tensor value(std::source_location where = std::source_location::current()) const;
   /// Throws ShapeError when there is a value of another type or shape. Of a Variable on an accelerator, the value is copied there.
   void assign(const Tensor &value, std::source_location where = std::source_location::current()) const;
-  /// Moves the Variable for good: its value is in the memory of that device from now on, programs read and update it there, and what is
-  /// assigned later goes there. Programs that use it are made anew. Throws Error when the machine has no such device, and
-  /// TraceError in a trace.
+  /// Moves the Variable for good: its value is in the memory of that device from now on, where programs read and update
+  /// it, and later values are copied there. Programs that use it are compiled anew. Throws Error when the machine has
+  /// no such device, and TraceError in a trace.
   void on(Device device, std::source_location where = std::source_location::current()) const;
-  /// On several accelerators at once, which are the ranks of a mesh in this order: each has the value, or its part of it (`shard`). Programs with a
-  /// mesh of these accelerators read and update it there (docs/parallel.md); everything else sees its value on the host, which is copied when it is
-  /// asked for. Throws as above, and where a device is the host or named twice.
+  /// Moves the Variable to several accelerators at once, the ranks of a mesh in this order: each has the value, or its
+  /// part of it (`shard`). Programs with a mesh of these accelerators read and update it there (docs/parallel.md). All
+  /// other uses see its value on the host, which is copied on demand. Throws as above, and where a device is the host
+  /// or named twice.
   void on(const std::vector<Device> &devices, std::source_location where = std::source_location::current()) const;
-  /// Where its value lies, or will: the host, unless it was made from a tensor elsewhere or moved; of one on
-  /// several accelerators too.
+  /// Where its value is, or will be: the host, unless it was made from a tensor elsewhere or moved. The host too if it
+  /// is on several accelerators.
   Device device(std::source_location where = std::source_location::current()) const;
-  /// How compiled functions with a mesh cut it, a word per dimension: "-, model" cuts the second dimension along the axis "model" (docs/parallel.md). Empty: it is
-  /// whole on each accelerator. Programs that use it are made anew; those without a mesh ignore it. Throws ShapeError where there are not as
-  /// many words as dimensions, TraceError in a trace.
+  /// How compiled functions with a mesh cut it, a word per dimension: "-, model" cuts the second dimension along the
+  /// axis "model" (docs/parallel.md). Empty: it is whole on each accelerator. Programs that use it are compiled anew;
+  /// those without a mesh ignore it. Throws ShapeError unless there are as many words as dimensions, TraceError in a
+  /// trace.
   void shard(std::string axes, std::source_location where = std::source_location::current()) const;
   /// False for one that was moved from too; everything else of such a Variable throws Error.
   bool defined() const { return impl_ && impl_->value.defined(); }

@@ -14,7 +14,7 @@ using N = NodeImporter;
 using Ints = std::vector<int64_t>;
 using Values = std::vector<Value>;
 
-/// Iterations that become nodes of their own where a loop's body needs numbers of its iteration at import.
+/// The most iterations that are unrolled, if a loop's body needs the iteration number at import.
 constexpr int64_t kLongestUnrolled = 256;
 
 /// One bool of rank 0.
@@ -53,7 +53,7 @@ public:
              " for " + std::to_string(initial_.size()) + " that are carried");
     if (n.numOutputs() > results - 1)
       n.fail("has more outputs than its body");
-    stacks_ = false; // somebody wants what is stacked
+    stacks_ = false; // whether any stacked output is wanted
     for (int i = static_cast<int>(initial_.size()); i < n.numOutputs(); ++i)
       stacks_ |= n.wants(i);
     if (n.has(0)) {
@@ -76,7 +76,7 @@ public:
     else if (count_ && count_->host && starts)
       trips = dim::max(count_->size(0), 0);
     if (trips && (*trips).isNumber() && *trips > dim::kMaxSize)
-      trips.reset(); // another way of saying that only the condition counts
+      trips.reset(); // a huge count means that only the condition ends the loop
     if (starts && *starts && !count_ && n.has(1) == false && !mayEnd())
       n.fail("it has neither a count nor a condition, so it never ends");
 
@@ -105,14 +105,15 @@ private:
       return type.has_shape() && type.shape().dim_size() == 1 ? n.reshape(v, {1}) : v;
     };
     carried.insert(carried.begin(),
-                   {shaped(0, number), shaped(1, n.scalar(DType::boolean, 1))}); // true, or it would not run
+                   {shaped(0, number), shaped(1, n.scalar(DType::boolean, 1))}); // true: else the iteration would not
+                                                                                 // run
     Values results = n.importBody("body", std::move(carried));
     results[0] = flagOf(n, results[0], "the body's condition");
     return results;
   }
   Value integer(int64_t value) { return n.reshape(n.ints({value}), {}); }
 
-  /// A number of iterations that is known before.
+  /// The number of iterations is known before the loop begins: a scan.
   Values counted(Size trips) {
     return n.emitScan(trips, initial_, {}, [&](const Values &arguments) {
       Values results = iterate(arguments[0], Values(arguments.begin() + 1, arguments.end()));
@@ -124,7 +125,7 @@ private:
     });
   }
 
-  /// Carried values alone, as long as a condition holds.
+  /// Only carried values, while a condition holds: a while loop.
   Values conditional() {
     Values carried{integer(0), start_};
     carried.insert(carried.end(), initial_.begin(), initial_.end());
@@ -144,7 +145,7 @@ private:
     return last;
   }
 
-  /// Every iteration on its own, so that its number, and whether it goes on, are known at import.
+  /// Unrolled, so that the iteration number and the condition are known at import.
   Values unrolled(std::optional<Size> trips) {
     Values carried = initial_;
     std::vector<Values> stacks(static_cast<size_t>(numStacked_));
@@ -175,7 +176,7 @@ private:
     return carried;
   }
 
-  /// Whether the body computes its condition, rather than handing on what it got.
+  /// Whether the body computes its condition, instead of passing on its argument.
   bool mayEnd() const {
     const auto &body = n.graphAttr("body");
     return body.output(0).name() != inputs_[1]->name();

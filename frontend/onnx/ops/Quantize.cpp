@@ -101,7 +101,7 @@ void dequantize(N &n) {
   n.out(0, n.cast(mul(n, n.cast(v, f32), n.cast(perAxis(n, n.in(1), x, axis, block), f32)), type));
 }
 
-/// The scale and zero point follow from the smallest and the largest element, 0 included.
+/// Scale and zero point from the smallest and the largest element, with 0 in the range.
 void dynamicQuantize(N &n) {
   const Value &x = n.in(0);
   n.requireFloat(x);

@@ -17,7 +17,7 @@ using Activation = std::function<Value(const Value &)>;
 /// The elements in reverse order along the first dimension.
 Value reversed(N &n, const Value &v) { return n.emit("flip", {v}, {{"axis", Ints{0}}}); }
 
-/// What RNN, GRU and LSTM have in common: inputs by direction, activations, the walk along the sequence.
+/// The common part of RNN, GRU and LSTM: inputs by direction, activations, the loop over the sequence.
 class Recurrence {
 public:
   /// `gates` blocks of rows in the weights; an LSTM has a second state.
@@ -60,7 +60,7 @@ public:
     std::optional<Value> inputBias, recurrentBias, peephole;
     const Activation *activations;
   };
-  /// From the projected input of a step and the states to the next states, the output first.
+  /// One step: from the projected input and the states to the next states, the output first.
   using Step = std::function<std::vector<Value>(const Weights &, const Value &, const std::vector<Value> &)>;
 
   void run(const Step &step) {
@@ -83,7 +83,7 @@ public:
         const std::vector<Value> before(arguments.begin() + 1, arguments.begin() + 1 + static_cast<int64_t>(numStates));
         std::vector<Value> next = step(w, arguments.back(), before);
         next.push_back(next[0]);
-        if (n.has(4)) { // behind its end a sequence's state stays, and its output is 0
+        if (n.has(4)) { // past a sequence's end its state stays, and its output is 0
           Value t = arguments[0];
           if (backward)
             t = n.emit("sub", {n.reshape(n.sizes({steps() - 1}), {}), t});
@@ -160,7 +160,7 @@ private:
     return part(v, d);
   }
 
-  /// Where the lengths of the sequences are constants.
+  /// Checks the lengths of the sequences, if they are constants.
   void checkLengths() const {
     if (!n.has(4) || !n.in(4).host || n.in(4).symbolic)
       return;
@@ -281,7 +281,7 @@ void lstm(N &n) {
   });
 }
 
-/// A depthwise convolution that sees the past only; the last positions are the next call's past.
+/// A depthwise convolution over the past only; its last positions are the state for the next call.
 void causalConv(N &n) {
   const Value &x = n.in(0), &w = n.in(1);
   n.requireFloat(x);

@@ -18,9 +18,9 @@ constexpr char kMean[] = "mean", kMax[] = "max", kMin[] = "min", kProd[] = "prod
 struct Reduced {
   Ints axes;
   bool keepdims;
-  bool nothing; ///< no axes were given, and that means: leave the operand alone
+  bool nothing; ///< no axes were given, and the node then leaves the operand as it is
 };
-/// Axes moved from an attribute to an input, for the sum in version 13, for the others in 18.
+/// Reads axes from an attribute, or from an input: since version 13 for sums, 18 for the others.
 Reduced readAxes(N &n, int64_t inputSince) {
   Reduced r{{}, n.intAttr("keepdims", 1) != 0, false};
   auto given = n.opset() >= inputSince ? (n.has(1) ? std::optional(n.knownInts(1, "'axes'")) : std::nullopt)
@@ -53,7 +53,7 @@ Shape reducedShape(const Value &v, const Reduced &r) {
 }
 
 template <const char *Op> void simple(N &n) { n.out(0, reduce(n, Op, n.in(0), readAxes(n, 18))); }
-/// The largest of nothing is the least there is; Tressel's own op refuses it.
+/// The extreme of an empty dimension is the type's least (or greatest) value; Tressel's op refuses it.
 template <const char *Op> void extreme(N &n) {
   const Value &v = n.in(0);
   Reduced r = readAxes(n, 18);
@@ -84,7 +84,7 @@ void logSum(N &n) {
   n.requireFloat(n.in(0));
   n.out(0, n.emit("log", {reduce(n, "sum", n.in(0), r)}));
 }
-/// The maximum is taken out first, so that large values do not overflow.
+/// Subtracts the maximum first, so that large values do not overflow.
 void logSumExp(N &n) {
   const Reduced r = readAxes(n, 18);
   n.requireFloat(n.in(0));
@@ -101,7 +101,7 @@ template <const char *Op> void argReduce(N &n) {
   const NamedAttrs attrs{{"axis", int64_t(axis)}, {"keepdims", keep}};
   if (!last)
     return n.out(0, n.cast(n.emit(Op, {v}, attrs), i64));
-  // The last one is the first one from behind.
+  // The last maximum is the first one of the reversed tensor.
   Value reversed = n.emit("flip", {v}, {{"axis", Ints{axis}}});
   Value fromEnd = n.cast(n.emit(Op, {reversed}, attrs), i64);
   n.out(0, n.emit("sub", {n.reshape(n.sizes({v.dim(axis) - 1}), {}), fromEnd}));

@@ -54,7 +54,7 @@ private:
   std::deque<Value> values_;
 };
 
-/// One dimension by a table of places and weights, as the op `resize` does it.
+/// Resamples one dimension by a table of places and weights, as the op `resize` does.
 Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outside) {
   ExprImporter importer(n);
   const op::Emitter::Ref input = importer.keep(x);
@@ -70,10 +70,10 @@ Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outs
   return n.emit("where", {n.table(flags, along, bool_), n.scalar(x.dtype(), outside), result});
 }
 
-/// Whether one of both is only known when the program runs. The op's own scale, their quotient, is the right one then.
+/// Whether one of the sizes is known only at run time. Then the scale is their quotient, as the op `resize` has it.
 bool isOpen(Size size, Size other) { return size.isSymbolic() || other.isSymbolic(); }
 
-/// What a Resize node says.
+/// The attributes and inputs of a Resize node.
 struct ResizeNode {
   explicit ResizeNode(N &n);
   op::Resample how;
@@ -274,7 +274,7 @@ private:
   Value sub(const Value &a, const Value &b) { return n_.emit("sub", {a, b}); }
   Value mul(const Value &a, const Value &b) { return n_.emit("mul", {a, b}); }
 
-  /// The sum over all combinations of readings, dimension `d` and behind.
+  /// The sum over all combinations of readings, from dimension `d` on.
   Value combine(const Value &rows, const std::vector<std::vector<Reading>> &readings, size_t d, const Value &index,
                 const std::optional<Value> &weight) {
     if (d == readings.size()) {
@@ -317,7 +317,7 @@ private:
       return list;
     }
     if (padding_ != "zeros" && mode == "linear")
-      at = inside(at, size); // the place itself is brought inside, which a filter of two elements can do
+      at = inside(at, size); // an out-of-range place is clamped itself, which is right for filters of two elements
     Value base = n_.emit("floor", {at}), part = sub(at, base);
     auto weighted = [&](double offset, const Value &weight) {
       Reading r = read(add(base, number(offset)), size);

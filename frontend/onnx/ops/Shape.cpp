@@ -17,13 +17,13 @@ namespace {
 using N = NodeImporter;
 using op::Ints, op::Sizes;
 
-/// Sizes from the model, checked before a Shape is made of them.
+/// A Shape of sizes from the model, after a check.
 Shape shapeOf(N &n, const Sizes &dims) {
   if (dims.size() > static_cast<size_t>(kMaxRank))
     n.unsupported(std::to_string(dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
   TensorType type{f32, {}};
   for (Size d : dims) {
-    if (d == kDynamic || d.numberOr(0) < 0) // unknown: the expression left 64 bits
+    if (d == kDynamic || d.numberOr(0) < 0) // unknown: the expression exceeds 64 bits
       n.fail("a dimension of size " + dim::str(d));
     type.shape.push_back(d);
   }
@@ -185,7 +185,7 @@ Value slice(N &n, const Value &v, Sizes starts, Sizes stops, Ints steps) {
   return n.emit("slice", {v},
                 {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
-/// Whether no tensor that fits memory has more elements in a dimension: writers spell the end as 10^9 and the like.
+/// Whether a place is beyond any tensor that fits memory: exporters write 10^9 and the like for the end.
 bool isEnd(const Value &v, int d, Size place) {
   int64_t others = static_cast<int64_t>(sizeOf(v.dtype()));
   for (int i = 0; i < v.rank(); ++i)
@@ -241,7 +241,7 @@ void split(N &n) {
   if (parts != n.numOutputs() || parts < 1)
     n.fail("'num_outputs' is " + std::to_string(parts) + ", but there are " + std::to_string(n.numOutputs()));
   if (!sizes) {
-    const int64_t whole = n.number(v, axis); // what is left for the last part would depend on it
+    const int64_t whole = n.number(v, axis); // the last part's size depends on it
     if (n.opset() < 18 && whole % parts)
       n.fail("dimension " + std::to_string(axis) + " of " + v.type.str() + " cannot be split into " +
              std::to_string(parts) + " equal parts");

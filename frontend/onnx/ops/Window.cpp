@@ -214,7 +214,7 @@ void averagePool(N &n) {
   Window w = readWindow(n, x, {});
   bool countPadding = n.intAttr("count_include_pad", 0) != 0;
   if (countPadding && std::ranges::any_of(w.extra, [](int64_t p) { return p > 0; })) {
-    // The padding counts, what ceil_mode adds does not: so the padding becomes a part of the image.
+    // Padding counts in the average, what ceil_mode adds does not: so pad the image first.
     Ints low{0, 0}, high{0, 0};
     low.insert(low.end(), w.low.begin(), w.low.end());
     high.insert(high.end(), w.high.begin(), w.high.end());
@@ -227,7 +227,7 @@ void averagePool(N &n) {
   n.out(0, n.emit("avg_pool", {x}, attrs));
 }
 
-/// Blocks added up where they overlap: a transposed convolution with windows that hold a single 1.
+/// Adds blocks where they overlap: a transposed convolution whose windows hold a single 1.
 void columnsToImage(N &n) {
   const Value &x = n.in(0);
   const Ints image = n.knownInts(1, "the image's shape"), block = n.knownInts(2, "the block's shape");

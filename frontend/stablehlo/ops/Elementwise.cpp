@@ -115,7 +115,7 @@ void shiftRightArithmetic(N &n) {
     n.unsupported("of integers without sign");
   n.out(0, n.emit("right_shift", n.inputs(0, 2)));
 }
-/// Zeros come in from above: the copies of the sign that came in are cleared.
+/// An arithmetic shift, with the copies of the sign bit that it shifts in cleared.
 void shiftRightLogical(N &n) {
   n.wantInputs(2);
   n.sameElementType(n.in(0), n.in(1));
@@ -130,7 +130,7 @@ void shiftRightLogical(N &n) {
   n.out(0, n.emit("where", {inRange, n.emit("bitwise_and", {moved, own}), like(n, x, 0)}));
 }
 
-/// Towards zero, where Tressel's own rounds down.
+/// Integer division towards zero; Tressel's own op rounds down.
 V quotientOfInts(N &n, V a, V b) {
   if (!isSigned(typeOf(a).dtype))
     return n.emit("floor_divide", {a, b});
@@ -151,7 +151,7 @@ void roundAwayFromZero(N &n) {
   V half = n.emit("greater_equal", {n.emit("abs", {n.emit("sub", {x, whole})}), like(n, x, 0.5)});
   n.out(0, n.emit("where", {half, n.emit("add", {whole, n.emit("sign", {x})}), whole}));
 }
-/// By the order in which floats are sorted, NaN last: the total order where zeros, and NaNs, are no longer told apart.
+/// Comparison in the total order, NaN last. It equals the sort order of floats once zeros, and NaNs, are canonicalized.
 V compareTotally(N &n, const std::string &direction) {
   for (mlir::Value operand : n.operation()->getOperands())
     if (!isCanonicalFloat(operand, typeOf(n.in(0)).dtype))

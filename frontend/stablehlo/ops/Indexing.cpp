@@ -164,7 +164,7 @@ void gather(N &n) {
   if (gatherRows(n, p, operand))
     return;
 
-  // In general the row-major place of each element of the result is computed, and taken from the flat operand.
+  // The general case computes the row-major index of each result element, and takes it from the flat operand.
   Ints batchDims, place(operand.shape.size(), 1);
   for (int64_t d = 0; d < result.rank(); ++d)
     if (!contains(p.offsetDims, d))
@@ -189,7 +189,7 @@ void gather(N &n) {
     plus(n.reshape(start, shape), d);
   }
   for (size_t i = 0; i < p.batching.size(); ++i) {
-    // The index's own place along its batching dimension.
+    // The element's own index along the batching dimension.
     const int64_t at = p.indexBatching[i] - (p.indexBatching[i] > p.vectorDim ? 1 : 0);
     if (at >= static_cast<int64_t>(batchDims.size()))
       n.fail("its dimension numbers do not fit");
@@ -209,7 +209,7 @@ void gather(N &n) {
   n.out(0, n.emit("take", {flat, n.broadcastTo(linear, result.shape)}, {{"axis", int64_t(0)}}));
 }
 
-/// What a scatter does with the element that stands at the place of an update; `update` may be prepared for it.
+/// How a scatter combines an update with the element at its place; may prepare `update` for it.
 const char *scatterMode(N &n, V &update) {
   const std::vector<std::string> body = expressionsOf(n.region(0));
   if (body.size() != 1)
@@ -232,8 +232,8 @@ const char *scatterMode(N &n, V &update) {
   n.unsupported("a scatter by " + body[0]);
 }
 
-/// A scatter, as rows written into a matrix of slices. Dimensions that a window covers whole are slices; those that are
-/// left of the operand make up a place, whose row-major number is computed for each update.
+/// A scatter as rows written into a matrix of slices. Dimensions that a window covers whole form the slices. The other
+/// dimensions of the operand form a place, whose row-major number is computed for each update.
 class Scatter {
 public:
   explicit Scatter(N &n) : n(n), operand(typeOf(n.in(0))), indices(typeOf(n.in(1))), updates(typeOf(n.in(2))) {
@@ -274,7 +274,7 @@ public:
       if (const auto *inside = known->as<bool>();
           std::all_of(inside, inside + known->type.shape.numElements(), std::identity()))
         isInside = {}; // indices that the program gives
-    // Windows that reach out of the operand are written to a row behind the last one, which is cut off again.
+    // Windows that exceed the operand are written to an extra last row, which is cut off again.
     const int64_t count = sizes(operand, Ints(operandOrder.begin(), operandOrder.begin() + numPlaceDims)).numElements();
     if (isInside)
       places = n.emit("where", {isInside, places, number(count)});
@@ -331,7 +331,7 @@ private:
     }
   }
 
-  /// The number of the row for each element of the places, and, in `isInside`, whether its window lies in the operand.
+  /// The row number for each place; and, in `isInside`, whether its window lies in the operand.
   V rowNumbers() {
     V linear = number(0);
     int64_t step = 1;
@@ -353,7 +353,8 @@ private:
         isInside = isInside ? n.emit("logical_and", {isInside, fits}) : fits;
         plus(start);
       }
-      if (const auto k = std::ranges::find(p.batching, d); k != p.batching.end()) { // the index's own place there
+      if (const auto k = std::ranges::find(p.batching, d); k != p.batching.end()) { // the index's own number along this
+                                                                                    // dimension
         const int64_t dim = p.indexBatching[static_cast<size_t>(k - p.batching.begin())],
                       own = dim - (dim > p.vectorDim);
         if (dim == p.vectorDim || batch[static_cast<int>(own)] != size)
@@ -370,7 +371,7 @@ private:
   N &n;
   const TensorType operand, indices, updates;
   Places p;
-  Ints windowOf; ///< the dimension of the updates along one of the operand; -1: the window is 1 there
+  Ints windowOf; ///< the dimension of the updates along each of the operand's; -1: the window has size 1 there
   Ints operandOrder, updateOrder;
   int64_t numPlaceDims = 0;
   Shape batch, lead, slices; ///< of the indices; of the places, which begin with the batch; of a slice

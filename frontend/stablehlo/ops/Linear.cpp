@@ -59,7 +59,7 @@ V contract(N &n, const Ints &batchA, const Ints &batchB, const Ints &innerA, con
     result.push_back(size);
   for (Size size : sizesOf(typeOf(b), columns))
     result.push_back(size);
-  // The result's element type is the one that is summed in, when it is the wider one.
+  // Sums are in the result's element type where that is wider.
   DType type = n.resultType().dtype;
   if (sizeOf(type) > sizeOf(typeOf(a).dtype) || typeOf(a).dtype != typeOf(b).dtype) {
     a = n.cast(a, type);
@@ -85,8 +85,8 @@ void dot(N &n) {
   n.out(0, contract(n, {}, {}, {typeOf(n.in(0)).rank() - 1}, {0}));
 }
 
-/// One tensor of a convolution: which dimension is the first and the second of Tressel's order, and then the spatial
-/// ones.
+/// For one tensor of a convolution: the numbers of the two non-spatial dimensions in Tressel's order, then of the
+/// spatial ones.
 using Layout = Ints;
 /// "b, 0, 1, f" with `first` = 'b' and `second` = 'f'; the module is at fault if it is malformed.
 Layout layoutOf(N &n, std::string_view text, char first, char second, int rank) {
@@ -159,7 +159,7 @@ void convolution(N &n) {
       }
     w = n.slice(w, starts, limits, steps);
   }
-  // Zeros between the elements, and padding that cuts off, come first.
+  // Dilation of the image, and negative padding, are applied first.
   bool apart = std::ranges::any_of(spread, [](int64_t s) { return s != 1; });
   bool cuts = std::ranges::any_of(padding, [](int64_t p) { return p < 0; });
   if (apart || cuts) {
@@ -172,7 +172,7 @@ void convolution(N &n) {
     }
     x = n.pad(x, before, after, between, n.scalar(typeOf(x).dtype, 0));
   }
-  // Tressel's convolution has a spatial dimension.
+  // Tressel's convolution needs a spatial dimension.
   if (spatial == 0) {
     Shape xs = typeOf(x).shape, ws = typeOf(w).shape;
     xs.push_back(1);

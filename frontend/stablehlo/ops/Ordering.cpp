@@ -1,4 +1,4 @@
-// Sorting. Its order is a region; those are recognised that compare keys, one after the other.
+// Sorting. The comparator is a region; recognised are those that compare keys lexicographically.
 #include "frontend/stablehlo/Body.h"
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
@@ -23,12 +23,12 @@ class Order {
 public:
   explicit Order(N &n) : n_(n) {}
 
-  /// The keys by which an expression says that the first element stands before the second; empty if it is no such.
+  /// The keys by which the expression orders the first element before the second; empty if it has another form.
   std::vector<Key> parse(std::string_view expression) {
     const Call call = callOf(expression);
     if (std::optional<Key> key = strict(call))
       return {*key};
-    // By one key, or else, where that is equal, by the further ones.
+    // One key, or, where it is equal, the further ones.
     if (call.name != "or" || call.operands.size() != 2)
       return {};
     for (size_t i : {0, 1}) {
@@ -89,7 +89,7 @@ void sort(N &n) {
   const int count = n.numInputs();
   const TensorType first = typeOf(n.in(0));
   const int64_t axis = n.integer("dimension", -1);
-  n.ignore("is_stable"); // it always is
+  n.ignore("is_stable"); // Tressel's sort is always stable
   for (int i = 0; i < count; ++i)
     if (typeOf(n.in(i)).shape != first.shape)
       n.fail("operands have different shapes: " + first.str() + " and " + typeOf(n.in(i)).str());
@@ -101,7 +101,7 @@ void sort(N &n) {
     n.unsupported("an order by " + body.front());
   if (count == 1)
     return n.out(0, n.emit("sort", {n.in(0)}, {{"axis", axis}, {"descending", keys.front().descending}}));
-  V places; // by the last key first: among equal elements each sort keeps the order of those before it
+  V places; // sort by the last key first: each stable sort keeps the order of equal elements
   auto placed = [&](V v) { return places ? n.emit("take_along_axis", {v, places}, {{"axis", axis}}) : v; };
   for (const Key &key : std::views::reverse(keys)) {
     V by = placed(n.in(static_cast<int>(key.operand)));
@@ -123,7 +123,7 @@ void largest(N &n, int64_t k, bool isLargest) {
 
 void topK(N &n) { largest(n, n.integer("k"), true); }
 
-/// What an exporter expects the compiler to know.
+/// Custom calls that exporters expect every compiler to know.
 void customCall(N &n) {
   auto target = llvm::dyn_cast_or_null<mlir::StringAttr>(n.attribute("call_target_name"));
   if (!target)

@@ -49,7 +49,7 @@ double lowest(DType type) {
   }
 }
 
-/// Whether the value that a reduction starts from changes nothing.
+/// Whether a reduction's initial value is the combiner's unit.
 bool isUnit(const Combiner &combiner, V init) {
   std::optional<double> value = knownScalar(init);
   DType type = typeOf(init).dtype;
@@ -60,8 +60,8 @@ bool isUnit(const Combiner &combiner, V init) {
   return combiner.unit < 0 ? *value == lowest(type) : isSigned(type) ? *value == -lowest(type) - 1 : *value == 255;
 }
 
-// The largest or smallest element (NaN counts as such) with its index, the first of several: of each pair, (a0, a1) is
-// what was found and (a2, a3) what comes.
+// The comparator of argmax and argmin (a NaN counts as extreme, ties go to the first): (a0, a1) is the current value
+// and index, (a2, a3) the next.
 std::string better(const char *direction) {
   return std::string("or(compare.") + direction + "(a0,a2),compare.NE(a0,a0))";
 }
@@ -149,7 +149,7 @@ struct Window {
   bool trivial(size_t d) const { return size[d] == 1 && stride[d] == 1 && low[d] == 0 && high[d] == 0; }
 };
 
-/// Over one dimension, without padding: the elements of the window, strided, combined one by one.
+/// Over one dimension without padding: combines strided slices of the window's elements one by one.
 V combineShifted(N &n, V x, const Combiner &combiner, const Window &w, size_t d) {
   TensorType type = typeOf(x);
   const int64_t room = type.shape.extent(static_cast<int>(d)) - w.extent(d),
@@ -166,7 +166,7 @@ V combineShifted(N &n, V x, const Combiner &combiner, const Window &w, size_t d)
   return sum;
 }
 
-/// Sums of floats and maxima over up to three dimensions are pools: other dimensions in front, as one.
+/// Pools cover sums of floats and maxima over up to three dimensions; other dimensions become one in front.
 V pool(N &n, V x, const char *op, const Window &w, const Ints &dims) {
   TensorType type = typeOf(x);
   Ints order;
@@ -217,13 +217,13 @@ V reduceWindows(N &n, V x, V init, const Combiner &combiner, Window w, const Int
   DType type = typeOf(x).dtype;
   const bool sum = combiner.reduction == "sum" && isFloat(type), largest = combiner.reduction == "max" && isFloat(type);
   const bool asPool = (sum || largest) && dims.size() <= 3;
-  if (!(asPool && fits && unit) || spread) { // what stands outside is the initial value
+  if (!(asPool && fits && unit) || spread) { // padding is the initial value
     x = n.pad(x, w.low, w.high, between, init);
     w.low = w.high = none;
   }
   for (size_t d = 0; d < rank; ++d)
     if (typeOf(x).shape[static_cast<int>(d)] + w.low[d] + w.high[d] < w.extent(d))
-      return n.broadcastTo(init, n.resultType().shape); // no window fits: nothing is there
+      return n.broadcastTo(init, n.resultType().shape); // no window fits: all results are the initial value
   if (asPool && !dims.empty()) {
     x = pool(n, x, sum ? "sum_pool" : "max_pool", w, dims);
   } else {

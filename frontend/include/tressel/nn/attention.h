@@ -5,7 +5,7 @@
 
 namespace tressel::nn {
 
-/// What a query may look at. Both may be given.
+/// What a query may attend to. Both masks may be given.
 struct AttentionMasks {
   /// [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]. Bools: true takes part. Floats are added
   /// to the scores: 0 takes part, minus infinity does not.
@@ -14,9 +14,9 @@ struct AttentionMasks {
   std::optional<Tensor> keys = {};
 };
 
-/// Keys and values of a sequence's tokens, of one attention: forward_at() writes into them, so that a sequence can be computed in
-/// parts, such as one token after the other. f32[batch, heads, most, width / heads] unless told, zeros at first. Variables: a
-/// compiled call updates them in place.
+/// Keys and values of a sequence's tokens for one attention. forward_at() writes into them, so that a sequence can be
+/// computed in parts, such as token by token. f32[batch, heads, most, width / heads] by default, zeros at first.
+/// Variables: a compiled call updates them in place.
 struct KeyValueCache {
   Variable keys, values;
 };
@@ -28,8 +28,8 @@ struct AttentionOptions {
   Initializer weight_init = init::xavier_uniform();
 };
 /// softmax(q k' / sqrt(width / heads)) v in several heads, with projections of queries, keys, values and result.
-/// Without keys the queries attend to themselves; without values those are the keys. queries [batch, length, any
-/// width], keys and values [batch, keys, any width]; the result is [batch, length, width]. A query that may look at
+/// Without keys the queries attend to themselves; without values the keys are the values. queries [batch, length, any
+/// width], keys and values [batch, keys, any width]; the result is [batch, length, width]. A query that may attend to
 /// nothing gives NaN. Children: query, key, value, out, all Dense(width); drop.
 class MultiHeadAttention : public Module<MultiHeadAttention> {
 public:
@@ -40,8 +40,9 @@ public:
                  AttentionMasks masks = {}) const;
   /// A cache for `batch` sequences of at most `most` tokens.
   KeyValueCache cache(int64_t batch, int64_t most, DType dtype = f32) const;
-  /// Of tokens that follow `first` others, which the cache has: x [batch, length, width], `first` an i64 scalar. Token i sees the
-  /// others and tokens 0 to i. Tokens beyond the cache's end are not stored at their place: first + length is at most `most`.
+  /// The attention of tokens that follow `first` others, whose keys and values are in the cache: x [batch, length,
+  /// width], `first` an i64 scalar. Token i attends to the others and to tokens 0 to i. first + length must be at most
+  /// `most`: tokens beyond the cache's end are stored at a wrong place.
   Tensor forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const;
 
 private:
@@ -66,7 +67,8 @@ public:
   static constexpr bool kLibrary = true;
   TransformerEncoderLayer(int64_t width, int64_t heads, int64_t hidden, TransformerOptions options = {});
   Tensor forward(Tensor x, AttentionMasks masks = {}) const;
-  /// As MultiHeadAttention's: what the layer gives for tokens that follow `first` others. Throws Error unless the layer is causal.
+  /// As MultiHeadAttention::forward_at: the results for tokens that follow `first` others. Throws Error unless the
+  /// layer is causal.
   Tensor forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const;
   KeyValueCache cache(int64_t batch, int64_t most, DType dtype = f32) const { return attention_.cache(batch, most, dtype); }
 

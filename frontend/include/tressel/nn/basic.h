@@ -14,8 +14,8 @@
 
 namespace tressel::nn {
 
-/// A function of one tensor: relu, tanh, sigmoid, gelu, silu, ...; null for none. Some ops have further parameters:
-/// wrap those in a lambda.
+/// A function of one tensor: relu, tanh, sigmoid, gelu, silu, ...; null for none. Wrap ops with further parameters in a
+/// lambda.
 using Activation = Tensor (*)(Arg);
 
 struct DenseOptions {
@@ -38,8 +38,8 @@ private:
   std::optional<Parameter> bias_;
 };
 
-/// Row x of a table: integers [...] to [..., width]. Parameter: weight [count, width]. A row that is not there
-/// fails when the op runs.
+/// Row x of a table: integers [...] to [..., width]. Parameter: weight [count, width]. An index out of range fails when
+/// the op runs.
 class Embedding : public Module<Embedding> {
 public:
   static constexpr bool kLibrary = true;
@@ -57,7 +57,7 @@ public:
   static constexpr bool kLibrary = true;
   explicit PositionalEmbedding(int64_t max_length, Initializer weight_init = init::normal(0.02));
   Tensor forward(Tensor x) const;
-  /// Of positions from `first` on, an i64 scalar; first + length is at most `max_length`.
+  /// For positions from `first` on, an i64 scalar; first + length is at most `max_length`.
   Tensor forward_at(Tensor x, Tensor first) const;
 
 private:
@@ -69,9 +69,9 @@ private:
 /// wave lengths from 2 pi to 10000 * 2 pi.
 Tensor sinusoidal_positions(int64_t length, int64_t width, DType dtype = f32);
 
-/// In training each element is dropped with probability `rate`, and the others grow by 1 / (1 - rate); else x itself.
-/// The numbers depend on the seed of initialize(), on the module's path, on how often it was called in training and on
-/// the element's index, and are the same op by op and compiled. State: key.
+/// In training each element is dropped with probability `rate`, and the others are multiplied by 1 / (1 - rate);
+/// otherwise x itself. The random numbers depend on the seed of initialize(), the module's path, the number of calls in
+/// training and the element's index, and are the same op by op and compiled. State: key.
 class Dropout : public Module<Dropout> {
 public:
   static constexpr bool kLibrary = true;
@@ -126,7 +126,7 @@ public:
 };
 } // namespace detail
 
-/// The functions of the same names as modules, where a place in the tree is wanted; Sequential takes the functions too.
+/// These functions as modules, for a place in a tree of modules; Sequential takes the functions too.
 using Relu = detail::ActivationModule<relu, "Relu">;
 using Relu6 = detail::ActivationModule<relu6, "Relu6">;
 using Gelu = detail::ActivationModule<gelu, "Gelu">;

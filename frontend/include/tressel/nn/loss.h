@@ -1,4 +1,4 @@
-// Losses that are more than one op. The others are ops (tressel/ops.h): softmax_cross_entropy, mse_loss, ...
+// Losses that are several ops. The others are ops (tressel/ops.h): softmax_cross_entropy, mse_loss, ...
 #pragma once
 
 #include <tressel/tensor.h>
@@ -12,7 +12,7 @@ namespace tressel {
 struct CtcOptions {
   int64_t blank = 0;              ///< the class that stands for no label
   std::string reduction = "mean"; ///< of each loss over its number of labels; "sum" or "none" of the losses themselves
-  bool zero_infinity = false;     ///< a sequence too short for its labels counts 0 instead of infinity
+  bool zero_infinity = false;     ///< a sequence too short for its labels counts as 0 instead of infinity
 };
 /// Connectionist temporal classification: the negative log likelihood of label sequences, summed over all alignments
 /// with the input (Graves et al. 2006). An alignment names a class for each step; its labels are what is left when
