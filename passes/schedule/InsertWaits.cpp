@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t kData = static_cast<int32_t>(sched::WaitReason::Data),
                   kWar = static_cast<int32_t>(sched::WaitReason::War);
 
-/// Who touched a piece of memory last: commands by number, -1 for nobody.
+/// Last accesses to a piece of memory: commands by number, -1 for none.
 struct Touched {
   int64_t writer = -1;
   SmallVector<int64_t, 2> readers; ///< the last reader in each stream
