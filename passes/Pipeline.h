@@ -39,8 +39,8 @@ struct PipelineOptions {
   /// The machine that the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
   const runtime::MachineModel *machine = nullptr;
   std::vector<runtime::DeviceRef> devices; ///< the machine's devices that compute; empty: all
-  int64_t bucketBytes =
-      25 << 20; ///< bytes of gradients that ranks combine in one collective: an option of lower-collectives
+  /// Bytes of gradients that ranks combine in one collective: an option of lower-collectives.
+  int64_t bucketBytes = 25 << 20;
   std::optional<DType> autocast;           ///< f16 or bf16: products of f32 are computed in it
   MemoryBudget memoryBudget;               ///< of intermediate values, for a program on the host alone
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.

@@ -32,8 +32,8 @@ public:
 
   /// Figures of a copy from one memory to another. `pageable`: its end on the host is not pinned.
   struct Transfer {
-    double latency = 0,
-           seconds = 0;             ///< the latency; the whole copy, latency included, when no other transfer is active
+    /// The latency; and the whole copy, latency included, when no other transfer is active.
+    double latency = 0, seconds = 0;
     double rate = 0;                ///< bytes per second when no other transfer is active
     unsigned engine = 0;            ///< the engine that copies
     llvm::ArrayRef<uint32_t> links; ///< the links whose bandwidth it shares: indices into `capacities`

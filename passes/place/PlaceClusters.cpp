@@ -33,19 +33,19 @@ struct Task {
   unsigned fixed = kFree;                 ///< the device it is annotated with, or the only one that can run it
   bool isAnnotated = false;
   int64_t bytes = 0; ///< of all its operands and results
-  double rank =
-      0; ///< predicted seconds from its begin to the end of the step, without contention, averaged over devices
+  /// Predicted seconds from its begin to the end of the step, without contention, averaged over devices.
+  double rank = 0;
 };
 
 /// Operands and results of tasks, by base.
 struct Value_ {
   int64_t bytes = 0;
   bool everywhere = false; ///< made by prepare, which copies it to each device that reads it
-  bool pageable =
-      false; ///< in the caller's memory, which may not be pinned: an argument, or the destination of a result
+  /// In the caller's memory, which may not be pinned: an argument, or the destination of a result.
+  bool pageable = false;
   unsigned home = kHostIndex; ///< of an argument: the device that has it at the begin of the step
-  unsigned goal =
-      kFree; ///< of a result: the device that must have it at the end; kFree: stays where it is computed, or no result
+  /// Of a result: the device that must have it at the end; kFree: stays where it is computed, or no result.
+  unsigned goal = kFree;
   bool stays = false; ///< a result that the caller keeps on the device that computes it
   uint32_t readers = 0;
 };
@@ -242,8 +242,8 @@ private:
     unsigned device = kFree;
     double end = 0;         ///< of the task
     double finish = kNever; ///< when its results are where the program wants them
-    SmallVector<std::pair<uint32_t, double>>
-        arrivals; ///< values that are copied to the device for it, and when each arrives
+    /// Values that are copied to the device for it, and when each arrives.
+    SmallVector<std::pair<uint32_t, double>> arrivals;
     Engines engines;
   };
 

@@ -310,8 +310,8 @@ private:
   std::vector<Made> made;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
-  mutable llvm::SmallDenseSet<uint32_t, 16>
-      asked; ///< tasks that rematerializeSeconds has counted for the current value
+  /// Tasks that rematerializeSeconds has counted for the current value.
+  mutable llvm::SmallDenseSet<uint32_t, 16> asked;
   int64_t held = 0;
   Misfit misfit;
 };

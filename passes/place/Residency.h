@@ -20,8 +20,8 @@ struct Task {
   llvm::SmallVector<uint32_t, 4> reads, writes; ///< values, each once
   int64_t scratch = 0;                          ///< further bytes of its device that it takes while it runs
   unsigned device = 0;
-  llvm::SmallVector<uint32_t, 2>
-      overwrites;          ///< values that it reads whose bytes the result `overwriter` may take after their last use
+  /// Values that it reads whose bytes the result `overwriter` may take after their last use.
+  llvm::SmallVector<uint32_t, 2> overwrites;
   uint32_t overwriter = 0; ///< index into `writes` of the result that may take those bytes
   llvm::SmallVector<uint32_t, 1> segments; ///< segments of the program that it belongs to
   bool mayRematerialize = false;           ///< deterministic and without effects, so it may run again
@@ -60,12 +60,12 @@ using Sequence = std::vector<Item>;
 
 struct Rule {
   int64_t limit = 0; ///< bytes of the device for values that are not resident
-  bool byCost =
-      false; ///< eviction order: largest bytes and time saved per second of transfer; else furthest next use
+  /// Eviction order: largest bytes and time saved per second of transfer; else furthest next use.
+  bool byCost = false;
   /// Rematerialize a value where that takes less than this share of the time of copying it. 0: never rematerialize.
   double rematerializeBelow = 0;
-  bool isLate = false; ///< copies stand right where they are needed: fewer bytes are live at once, but no copy overlaps
-                       ///< with compute
+  /// Copies stand right where they are needed: fewer bytes are live at once, but no copy overlaps with compute.
+  bool isLate = false;
   double farther = 1;  ///< with byCost: the exponent of the time until the next use in the score; 0 ignores that time
   int depth = 4; ///< how deep the cost of rematerializing a value follows operands that must be rematerialized too
 };
