@@ -20,8 +20,8 @@ public:
   /// `count` elements along `dim`, from `first` on.
   mlir::Value slice(mlir::Value value, unsigned dim, Size first, Size count, bool onRanks);
   mlir::Value concat(mlir::ValueRange parts, unsigned dim, bool onRanks);
-  /// Combines the values in a fixed tree of halves, the first half as long as a power of two. If the number of ranks is
-  /// a power of two, the result does not depend on how many of its factors are micro-batches.
+  /// Combines the values in a fixed tree of halves, the first half as long as a power of two. So micro-batches combined
+  /// first, and then a power of two of ranks, give the same bits as all of these as ranks.
   mlir::Value combine(mlir::ValueRange values, op::Combine how, bool onRanks);
   mlir::Value deal(mlir::ValueRange values, llvm::ArrayRef<unsigned> axes, mlir::Type type);
   /// One value per rank along the axes, of the size that the rank has.
