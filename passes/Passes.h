@@ -23,7 +23,7 @@ namespace tressel::passes {
 /// Providers in order of preference: of equal bids the first wins. They outlive the passes.
 using Providers = std::vector<const KernelProvider *>;
 
-/// What passes chose, and why, for those who ask (null: nobody). It outlives the passes.
+/// The decisions of passes and their reasons, for `explain` (null: they are not recorded). It outlives the passes.
 using runtime::Decisions;
 
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
@@ -36,7 +36,7 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 #include "passes/Passes.h.inc"
 
 // A machine (null: this host alone) outlives the passes.
-// `devices`: those of the machine that compute; empty: all.
+// `devices`: the machine's devices that compute; empty: all.
 std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine,
                                                  std::vector<runtime::DeviceRef> devices = {});
 // `devices`: as above; the accelerators among them are the ranks.
@@ -46,7 +46,7 @@ std::unique_ptr<mlir::Pass> createLowerCollectives(const LowerCollectivesOptions
                                                    const runtime::MachineModel *machine = nullptr,
                                                    std::vector<runtime::DeviceRef> devices = {},
                                                    Decisions *decisions = nullptr);
-// `onlyUneven`: programs whose ranks differ in more than their values.
+// `onlyUneven`: expands only programs whose ranks differ in sizes and not just in values.
 std::unique_ptr<mlir::Pass> createExpandRanks(const runtime::MachineModel *machine,
                                               std::vector<runtime::DeviceRef> devices = {}, bool onlyUneven = false);
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
@@ -54,8 +54,8 @@ std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runti
                                                 std::vector<runtime::DeviceRef> devices = {});
 /// On the module, from fit-budget to plan-memory: the bytes that buffers of the host may take at once.
 inline constexpr llvm::StringLiteral kMemoryBudgetAttr = "tressel.memory_budget";
-/// Of a tressel.kernel, once kernels are settled: its operands and results begin at multiples of 64 bytes wherever it runs. BuildSchedule
-/// copies what does not.
+/// On a tressel.kernel, from settle-kernels on: its operands and results begin at multiples of 64 bytes in every
+/// launch. BuildSchedule copies those that do not.
 inline constexpr llvm::StringLiteral kAlignedAttr = "tressel.aligned";
 std::unique_ptr<mlir::Pass> createSettleKernels(Providers hostProviders);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);

@@ -22,7 +22,7 @@ namespace {
 struct Stage {
   const char *name;
   Contract contract;
-  bool optional; ///< may be disabled: later passes and the runtime do without
+  bool optional; ///< may be disabled: the program is still valid without it
   std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create;
 };
 
@@ -34,124 +34,125 @@ Providers allProviders(const PipelineOptions &options) {
   return all;
 }
 
-/// The order, and why.
+/// The stages in order, each with the reason for its position.
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
-      // First of all: from here on where an op is computed is an attribute of it, and nothing else.
+      // First: from here on, only an op's attribute tells where it is computed.
       {"resolve-devices", Contract::Exact, false,
        [](auto &options) { return createResolveDevices(options.machine, options.devices); }},
-      // Before the rest, so that everything after it works on less.
+      // Before the rest, so that all later passes have less to do.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it
-      // out.
-      // After simplify, which can still see through whole composites.
+      // out. After simplify, which recognizes whole composites.
       {"decompose-composites", Contract::Reassociates, false,
        [](auto &options) { return createDecomposeComposites(options.providers); }},
-      // Decompositions are written for reading: they leave equal ops and constants behind.
+      // Decompositions are written for readability and leave equal ops and constants behind.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
-      // On primitives and what they fold to; before layouts and kernels, which are for the types.
+      // After decompositions and folding, so on primitives; before layouts and kernels, which are chosen by types.
       {"autocast", Contract::Precision, true,
        [](auto &options) {
          return createAutocast(
              AutocastOptions{options.autocast ? std::string(nameOf(*options.autocast)) : std::string()});
        }},
-      // What is computed in half the width may have no kernel as a whole any more.
+      // A composite that a kernel took in f32 may have no kernel in the narrow type.
       {"decompose-composites", Contract::Reassociates, false,
        [](auto &options) { return createDecomposeComposites(options.providers); }},
-      // On primitives, whose rules are known, in the types that they are computed in; before all that looks at sizes,
-      // which are those of parts
-      // from here on.
+      // On primitives, which have sharding rules, in their final types; before all passes that look at sizes, which are
+      // those of parts from here on.
       {"shard", Contract::Reassociates, false,
        [](auto &options) { return createShard(options.machine, options.devices, options.decisions); }},
-      // Before clusters, which take sums of parts into what is computed with them.
+      // Before clustering, which fuses sums of parts with their readers.
       {"lower-collectives", Contract::Exact, false,
        [](auto &options) {
          LowerCollectivesOptions o;
          o.bucketBytes = options.bucketBytes;
          return createLowerCollectives(o, options.machine, options.devices, options.decisions);
        }},
-      // Ranks that differ in their sizes get kernels of their own; all others share one compilation, and are expanded
-      // once that is done.
+      // Ranks that differ in sizes get kernels of their own; all others share one compilation and are expanded after
+      // it.
       {"expand-ranks", Contract::Exact, false,
        [](auto &options) { return createExpandRanks(options.machine, options.devices, /*onlyUneven=*/true); }},
-      // On primitives, most of which do not care in which order their dimensions stand; before whatever looks at single
-      // ops, since layouts are a matter of the whole network.
+      // On primitives, most of which work with any order of dimensions; before all passes that look at single ops,
+      // since layouts are chosen for the whole network.
       {"assign-layouts", Contract::Reassociates, true,
        [](auto &options) { return createAssignLayouts(options.providers); }},
-      // Transposes that were there already meet those at the borders of the new layouts.
+      // Cancels transposes of the program with those at the borders of the new layouts.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
-      // Once ops are primitives; clustering then takes what computes the operand into the first step.
+      // On primitives; before clustering, which fuses the first step with the ops that compute its operand.
       {"split-reductions", Contract::Reassociates, true,
        [](auto &options) {
          SplitReductionsOptions o;
-         if (llvm::any_of(options.providers, [](auto *p) { return p->isForGpu(); })) // a block per result: as many as keep the largest cards busy
+         // a block per result, so enough results to occupy the largest cards
+         if (llvm::any_of(options.providers, [](auto *p) { return p->isForGpu(); }))
            o.minUnits = 256, o.minElements = 65536, o.splitDimensions = true;
          return createSplitReductions(o);
        }},
-      // On the final graph, of which clustering then makes kernels: what is made again joins those that read it.
+      // On the final graph; before clustering, so that recomputed ops join the kernels that read them.
       {"recompute-cheap", Contract::Reassociates, true,
        [](auto &options) {
          RecomputeCheapOptions o;
          if (options.machine &&
-             options.machine->devices.size() > 1) // kernels that read more at once may not fit where others would
+             // a kernel that recomputes reads more operands at once, which may not fit into an accelerator
+             options.machine->devices.size() > 1)
            o.minBytes = std::numeric_limits<int64_t>::max();
          return createRecomputeCheap(o);
        }},
-      // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
+      // On the final graph. Bids tell the scratch memory of kernels, and the operands to pack.
       {"form-clusters", Contract::Exact, false,
        [](auto &options) {
          return createFormClusters(options.providers, options.decisions, options.machine, options.hostProviders);
        }},
-      // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
+      // After clustering, whose clusters become symbols; before scheduling, which works on launches, not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
-      // Launches of one rank become those of all.
+      // The launches of one rank become those of all ranks.
       {"expand-ranks", Contract::Exact, false,
        [](auto &options) { return createExpandRanks(options.machine, options.devices); }},
-      // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
+      // On clusters, as single ops would be mispriced; after outlining, so that equal ones are priced once.
       {"place-clusters", Contract::Exact, true,
        [](auto &options) {
          return createPlaceClusters(allProviders(options), options.machine, options.decisions, options.devices);
        }},
-      // Once it is known who reads what where.
+      // Once it is known which device reads which value.
       {"insert-transfers", Contract::Exact, false,
        [](auto &options) { return createInsertTransfers(options.machine); }},
-      // Once transfers can be seen; before rows, which are staged one by one.
+      // Once all transfers exist; before row blocks, whose copies are staged one by one.
       {"stage-copies", Contract::Exact, true,
        [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
-      // Once transfers can be seen; before memory and the order, which it asks for what waits for them.
+      // Once all transfers exist; before fit-memory and the final order, which it predicts to find launches that
+      // transfers wait for.
       {"split-producers", Contract::Reassociates, true,
        [](auto &options) { return createSplitProducers(allProviders(options), options.machine, options.decisions); }},
-      // Once every copy can be seen. Spills and prefetches are transfers too, and whether all fits
-      // depends on the order.
+      // Once every copy exists. Spills and prefetches are transfers too, and whether all values fit depends on the
+      // order.
       {"fit-memory", Contract::Exact, true,
        [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
-      // The same for the host, whose memory has no bound but the caller's.
+      // The same for the host, whose only bound is the caller's budget.
       {"fit-budget", Contract::Exact, false,
        [](auto &options) { return createFitBudget(options.memoryBudget, options.machine, options.decisions); }},
-      // Once it is known where every launch runs, those that were cut or are repeated too.
+      // Once every launch has its device, row blocks and rematerialized launches included.
       {"settle-kernels", Contract::Reassociates, false,
        [](auto &options) { return createSettleKernels(options.hostProviders); }},
-      // The order of commands is settled here and nowhere else.
+      // Here, and nowhere else, the order of commands is settled.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
          BuildScheduleOptions o;
          o.streams = options.streams;
          return createBuildSchedule(o, options.machine, options.decisions);
        }},
-      // Lifetimes need the order.
+      // Lifetimes follow from the order.
       {"plan-memory", Contract::Exact, false,
        [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
-      // Reuse of bytes makes write-after-read edges, so waits come after memory.
+      // Reuse of bytes creates write-after-read dependences, so memory is planned before waits.
       {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
-      // Waits are their edges.
+      // Waits are the edges of graphs.
       {"form-graphs", Contract::Exact, true, [](auto &) { return createFormGraphs(); }},
-      // The proof, of what is really emitted.
+      // Last: verifies exactly what is emitted.
       {"verify-schedule", Contract::Exact, true, [](auto &) { return createVerifySchedule(); }},
   };
   return all;
 }
 
-/// Every symbolic size is one of a dimension of an input, so that a call's inputs give it.
+/// Checks that every symbol is the size of an input's dimension, so that a call's inputs give its value.
 LogicalResult checkSymbols(func::FuncOp main) {
   std::vector<Size> symbols = graph::symbolsOf(main), known;
   if (symbols.empty())
@@ -174,7 +175,7 @@ LogicalResult checkSymbols(func::FuncOp main) {
                                           << "' is used, but no input has a dimension of that size alone";
   return success();
 }
-/// What later passes take for granted of a program. The user's mistakes end here, with their line.
+/// Checks what later passes assume of a program. Mistakes of the user are reported here, with their line.
 LogicalResult checkProgram(ModuleOp module) {
   FailureOr<func::FuncOp> found = findMain(module);
   if (failed(found))
@@ -296,7 +297,7 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
 
 void registerPasses(const std::function<PipelineOptions()> &options) {
   llvm::StringSet<> known;
-  for (const Stage &stage : llvm::reverse(stages())) // of a pass that runs twice the last one does all that it can
+  for (const Stage &stage : llvm::reverse(stages())) // the last occurrence of a pass does all that it can
     if (known.insert(stage.name).second)
       registerPass([&stage, options] { return stage.create(options()); });
   registerPass([] { return createDifferentiate(); });

@@ -164,7 +164,7 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
     if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr); state && !written.contains(state))
       values.insert(arg);
   EffectFacts facts;
-  // Prepare knows no sizes of a call.
+  // Prepare runs before a call, so it knows no symbolic sizes.
   auto isStatic = [](Operation *op) {
     const op::OpInfo *info = graph::infoOf(op);
     return llvm::all_of(op->getResultTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); }) &&
@@ -190,7 +190,7 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
   return values;
 }
 
-/// Whether ops read the input that exchange no values with those of the result.
+/// Whether the kernel has a nest that reads the input and exchanges no values with the nest of the result.
 static bool isReadByOthers(graph::KernelOp kernel, unsigned i, unsigned result) {
   Block &body = kernel.getBody().front();
   Operation *start = body.getTerminator()->getOperand(result).getDefiningOp();
@@ -221,8 +221,8 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
            llvm::count(op->getOperands(), Value(kernel.getBody().getArgument(i))) == 1 &&
            kernel.getArgumentTypes()[i] == kernel.getResultTypes()[0];
   }
-  // A library's root writes into the first result, and the generated code behind it reads that and other operands, and
-  // writes all results.
+  // With an epilogue, the library's root writes into the first result; the generated code then reads that and other
+  // operands, and writes all results.
   const bool isEpilogue = kernel.getTarget() == graph::KernelTarget::HostLibrary && kernel.getRootOps() && result > 0;
   if (!kernel.isGenerated() && !isEpilogue && kernel.getTarget() != graph::KernelTarget::Gpu)
     return false;
@@ -231,8 +231,9 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
   const Shape shape = graph::fromMlir(made).shape;
   if (graph::fromMlir(input).shape != shape || input.getElementTypeBitWidth() != made.getElementTypeBitWidth())
     return false;
-  // What depends on the input is computed point by point, over its shape; the rest may be whatever it is. At each point
-  // all is read before anything is written, but of several nests (ops that exchange no values) one may run late.
+  // All values that depend on the input must be pointwise over its shape; other values may have any form. Within a
+  // nest, all reads of a point precede its writes, but another nest (ops that exchange no values with this one) may run
+  // later and read overwritten bytes.
   if (!isEpilogue && isReadByOthers(kernel, i, result))
     return false;
   llvm::SmallDenseSet<Value> derived{kernel.getBody().getArgument(i)};
@@ -258,7 +259,7 @@ bool writesAllResults(Operation *op) {
   return info && info->custom;
 }
 
-/// Whether `is` holds for an op of the table, for one in its regions, or for one in the kernel that it launches.
+/// Whether `is` holds for the op, for one nested in it, or for one in the kernel that it launches.
 static bool anyOp(Operation *op, SymbolTableCollection &symbols,
                   llvm::function_ref<bool(Operation *, const op::OpInfo &)> is) {
   if (const op::OpInfo *info = graph::infoOf(op))

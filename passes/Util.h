@@ -1,4 +1,4 @@
-// What several passes ask of a program.
+// Queries on programs that several passes share.
 #pragma once
 
 #include "passes/cluster/KernelProvider.h"
@@ -21,14 +21,14 @@ mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Lo
 
 /// Types of an op's operands or results in the op table's form.
 std::vector<TensorType> tableTypes(mlir::TypeRange types);
-/// Nothing if the op is not in the table or has none.
+/// The op's loop form; nothing if the op is not in the table or has none.
 std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
-/// Nothing if no bitcode kernel runs the op.
+/// The op's kernel form; nothing if no bitcode kernel runs the op.
 std::optional<op::KernelForm> kernelFormOf(mlir::Operation *op);
-/// The op's kernel takes all operands from memory, constants of one value too, and is written by hand, here or by a user:
-/// nothing fuses with it.
+/// Whether the op's kernel is written by hand, here or by a user, and reads all operands from memory, constants of one
+/// value too: nothing fuses with it.
 bool hasOwnKernel(mlir::Operation *op);
-/// For comparing costs: of a typical size, where sizes are symbolic.
+/// Bytes of a tensor, for comparing costs: a typical size where sizes are symbolic.
 int64_t bytesOf(mlir::Type tensor);
 int64_t flopsOf(mlir::Operation *op);
 
@@ -39,13 +39,13 @@ std::optional<Bid> cheapestBid(llvm::ArrayRef<const KernelProvider *> providers,
 /// The op that decides the loops of a kernel: the first contraction, else the last op that combines, else the last op.
 mlir::Operation *rootOf(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// The op that only permutes dimensions says how, as transpose does: dimension i of the result is dimension order[i] of its
-/// operand.
+/// The permutation of an op that only permutes dimensions: dimension i of the result is dimension order[i] of its
+/// operand. Nothing for other ops.
 std::optional<op::Ints> permutationOf(mlir::Operation *op);
 
-/// Whether operand `i` is read at exactly the index that is written.
+/// Whether operand `i` is read at exactly the index at which the result is written.
 bool readsPointwise(const op::LoopForm &form, size_t i);
-/// Combines nothing: one value per point.
+/// Whether the form has no reduction: one value per point.
 inline bool isPointParallel(const op::LoopForm &form) { return form.combine == op::Combine::None; }
 
 /// An op of the table that needs a kernel: neither a view nor a constant.
@@ -65,12 +65,13 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result = 0);
 bool writesAllResults(mlir::Operation *op);
 /// Whether an op, or the kernel it runs, does something besides computing its results.
 bool hasEffects(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
-/// Whether an op, or the kernel it runs, may fail on some values of its operands: one that checks indices, asserts, or is a user's.
+/// Whether an op, or the kernel it runs, may fail on some values of its operands: it checks indices, asserts, or is a
+/// custom op.
 bool mayFail(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
-/// The same three, asked of many ops: the kernels that launches run are looked at once.
+/// The three questions above for many ops: caches the answers for the kernels that launches run.
 class EffectFacts {
 public:
   bool hasEffects(mlir::Operation *op) { return ask(op).effects; }

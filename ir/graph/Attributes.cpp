@@ -22,7 +22,7 @@ void TresselDialect::registerAttributes() {
       >();
 }
 
-/// An integer, or an expression in quotes.
+/// Parses an integer, or an expression in quotes.
 static ParseResult parseOne(AsmParser &parser, Size &size) {
   const SMLoc at = parser.getCurrentLocation();
   int64_t number = 0;

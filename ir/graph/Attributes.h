@@ -17,13 +17,13 @@ inline llvm::hash_code hash_value(Size size) { return llvm::hash_value(size.bits
 
 namespace tressel::graph {
 
-/// A 64-bit integer attribute, or a SizeAttr.
+/// Whether the attribute is a size: a 64-bit integer, or a SizeAttr.
 bool isSize(mlir::Attribute attr);
-/// 0 for null.
+/// The size that an attribute holds; 0 for null.
 Size sizeOf(mlir::Attribute attr);
 mlir::Attribute sizeAttr(mlir::MLIRContext *context, Size size);
 
-// `64` or `"4*n"` in the syntax of an op.
+// Parses and prints `64` or `"4*n"` in the syntax of an op.
 mlir::ParseResult parseSize(mlir::OpAsmParser &parser, mlir::Attribute &size);
 void printSize(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::Attribute size);
 

@@ -1,11 +1,11 @@
-// Ops of fragments (decompositions, reverse rules) as ops of MLIR.
+// Emits the ops of fragments (decompositions, reverse rules) as MLIR ops.
 #pragma once
 
 #include "ir/graph/Graph.h"
 
 namespace tressel::graph {
 
-/// Builds ops at a builder's place. A Ref is a Value.
+/// Inserts ops at the builder's insertion point. A Ref is a Value.
 class BuilderEmitter : public op::Emitter {
 public:
   BuilderEmitter(mlir::OpBuilder &b, mlir::Location loc) : b_(b), loc_(loc) {}
@@ -14,7 +14,7 @@ public:
   Ref constant(const op::HostTensor &host) override;
   TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
 
-  /// The location of what is built next.
+  /// Sets the location of the ops that follow.
   void setLoc(mlir::Location loc) { loc_ = loc; }
   static mlir::Value value(Ref ref) { return mlir::Value::getFromOpaquePointer(ref); }
 

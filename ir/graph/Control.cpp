@@ -60,7 +60,7 @@ bool ScanOp::runsBodies() { return dim::bounds(getTrips()).lo > 0; }
 
 //===-- Verifiers ------------------------------------------------------------------------------------------------===//
 
-/// Of each body: arguments as the interface says, a yield at the end.
+/// Checks each body: its arguments must match the interface, and it must end with a yield.
 static LogicalResult verifyBodies(ControlOpInterface op, int rule) {
   SmallVector<Type> expected;
   if (op.hasIndex())
@@ -145,7 +145,9 @@ LogicalResult ScanOp::verifyRegions() {
   return success();
 }
 
-//===-- What is done with all ------------------------------------------------------------------------------------===//
+//===-- Operations on all ops with bodies
+//--------------------------------------------------------------------------===//
+// ---------------------------------------------------------------------------===//
 
 void forEachBody(Block &block, llvm::function_ref<void(Block &)> fn) {
   for (Operation &op : llvm::make_early_inc_range(block))
@@ -162,7 +164,7 @@ void addInvariant(ControlOpInterface op, Value value) {
 }
 
 void captureInvariants(ControlOpInterface op) {
-  // Not getUsedValuesDefinedAbove: the op may itself stand in a body that is part of nothing yet.
+  // getUsedValuesDefinedAbove does not work here: the op may be in a body that is not part of an op yet.
   llvm::SetVector<Value> captured;
   for (Region &region : op->getRegions())
     region.walk([&](Operation *inner) {

@@ -1,4 +1,4 @@
-// C++ classes of the ops with bodies (cond, while, scan), and what is done with all of them alike.
+// C++ classes of the ops with bodies (cond, while, scan), and operations that work on all of them.
 #pragma once
 
 #include "ir/graph/Attributes.h"
@@ -22,21 +22,22 @@ void registerControlOps(mlir::Dialect &dialect);
 /// Calls fn with `block` and with the blocks of all bodies in it, inner ones first.
 void forEachBody(mlir::Block &block, llvm::function_ref<void(mlir::Block &)> fn);
 
-/// Adds an invariant; the argument that stands for it in each body is the last.
+/// Adds an invariant, with a new last argument in each body.
 void addInvariant(ControlOpInterface op, mlir::Value value);
 
-/// Values from outside that the regions of `op` use become invariants, each once.
+/// Makes values from outside that the regions of `op` use invariants, each once.
 void captureInvariants(ControlOpInterface op);
 
-/// The type of one slice along the first dimension, and of so many stacked.
+/// The type of one slice along the first dimension; and of slices stacked along a new one.
 mlir::RankedTensorType sliceType(mlir::Type stacked);
 mlir::RankedTensorType stackedType(mlir::Type slice, Size count);
 
-/// Simplifications that hold for all of them: a body that is known to run, or not to, takes the op's place; constants
-/// move into bodies; values that do not change become invariants; what is not used goes. True if something changed;
-/// `op` may be gone, and its results replaced.
+/// Simplifications for all ops with bodies: replaces the op by a body that certainly runs once; moves constants into
+/// bodies; makes unchanged carried values invariants; drops unused values. Returns whether anything changed; `op` may
+/// be erased, and its results replaced.
 bool simplifyControl(ControlOpInterface op);
-/// Moves what needs only invariants out of bodies that repeat, if `wanted` says so. True if something moved.
+/// Moves ops that depend on invariants alone out of bodies that repeat, if `wanted` accepts them. Returns whether any
+/// moved.
 bool hoistInvariants(ControlOpInterface op, llvm::function_ref<bool(mlir::Operation *)> wanted);
 
 } // namespace tressel::graph

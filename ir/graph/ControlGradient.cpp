@@ -14,7 +14,7 @@ namespace tressel::graph {
 
 //--- Residuals ------------------------------------------------------------------------------------------------------------
 
-/// The same op with further results, whose body yields these as well.
+/// The scan with further results, whose body also yields these values.
 static ScanOp withMoreResults(ScanOp scan, ArrayRef<Value> yielded) {
   if (yielded.empty())
     return scan;
@@ -32,7 +32,7 @@ static ScanOp withMoreResults(ScanOp scan, ArrayRef<Value> yielded) {
   return made;
 }
 
-/// A scan that runs as often as the loop may. The body runs in it while the condition holds.
+/// A scan with as many trips as the bound, whose body runs while the condition holds.
 static ScanOp boundedScan(WhileOp loop) {
   OpBuilder b(loop);
   const Location loc = loop.getLoc();
@@ -58,8 +58,8 @@ static ScanOp boundedScan(WhileOp loop) {
   return scan;
 }
 
-/// A value of so many dimensions that iterations have no room beside them, with two of them as one. What read the value reads
-/// this one in its old shape.
+/// A value with the maximal number of dimensions cannot be stacked. Reshapes it to merge two dimensions; its readers
+/// read a reshape back.
 static Value withoutADimension(Value value) {
   OpBuilder b(value.getContext());
   b.setInsertionPointAfterValue(value);
@@ -97,7 +97,7 @@ ControlOpInterface exposeResiduals(ControlOpInterface op) {
   };
   for (unsigned i = 0; i < numCarried; ++i)
     expose(body.getArgument(op.firstCarried() + i));
-  // What needs nothing but constants, the number of the iteration and invariants is computed again where it is needed.
+  // An op that depends only on constants, the number of the iteration and invariants is recomputed where needed.
   llvm::DenseSet<Value> repeatable;
   for (BlockArgument argument : body.getArguments())
     if (argument.getArgNumber() < op.firstCarried() || op.invariantOf(argument))
@@ -109,7 +109,7 @@ ControlOpInterface exposeResiduals(ControlOpInterface op) {
     for (Value result : inner.getResults())
       if (again)
         repeatable.insert(result);
-      else if (!isDropped) // else it is made again as well, of what is kept
+      else if (!isDropped) // a dropped value is recomputed from kept ones
         expose(result);
   }
   return cast<ControlOpInterface>(*withMoreResults(scan, more));
@@ -137,7 +137,7 @@ Values valuesOf(std::span<const Ref> refs) {
 
 bool isFloat(Value value) { return tressel::isFloat(fromMlir(value.getType()).dtype); }
 
-/// Single ops and constants at a builder's place.
+/// Builds single ops and constants at the builder's insertion point.
 class Build : op::expr::Fragment {
 public:
   Build(OpBuilder &b, Location loc) : Fragment(emitter_), emitter_(b, loc) {}
@@ -155,7 +155,7 @@ private:
   BuilderEmitter emitter_;
 };
 
-/// Goes back over the ops of a block.
+/// A tape over the ops of a block.
 class BlockTape final : public op::Tape {
 public:
   BlockTape(OpBuilder &b, BuilderEmitter &emitter, ArrayRef<Value> inputs, GradientContext &context)
@@ -206,7 +206,7 @@ SmallVector<Value> gradientsOf(OpBuilder &b, Block &block, ArrayRef<Value> resul
 //--- Ops with bodies ------------------------------------------------------------------------------------------------------
 
 namespace {
-/// The scan that goes back over one.
+/// Builds the scan that runs backward over a scan.
 class ReverseScan {
 public:
   ReverseScan(OpBuilder &b, ScanOp scan, ArrayRef<Value> given, ArrayRef<uint8_t> wanted, GradientContext &context)
@@ -215,7 +215,7 @@ public:
 
   Values run() {
     findActive();
-    // Recorded into a block of its own, which reads values of the forward body until they are replaced.
+    // Recorded into a separate block, which reads values of the forward body until these are replaced.
     Block backward;
     index_ = backward.addArgument(body_.getArgument(0).getType(), scan_.getLoc());
     Values results, cotangents, carriedNext, sums, stacked;
@@ -262,7 +262,7 @@ private:
   bool isWanted(unsigned operand) const { return wanted_[operand] != 0; }
   Value orZeros(Value value, Value like) { return value ? value : build_.zerosLike(like); }
 
-  /// The arguments of the body that have cotangents: carried, slices, invariants.
+  /// Arguments of the body that have cotangents: carried values, slices, invariants.
   Values arguments() {
     Values found;
     for (unsigned i = 0; i < op_.numCarried(); ++i)
@@ -276,7 +276,7 @@ private:
         found.push_back(body_.getArgument(op_.firstInvariant() + i));
     return found;
   }
-  /// A carried value that does not depend on what is differentiated may do so from the second iteration on.
+  /// A carried value that starts independent of the inputs may depend on them from the second iteration on.
   void findActive() {
     isActive_.resize(op_.numCarried());
     for (unsigned i = 0; i < op_.numCarried(); ++i)
@@ -297,7 +297,7 @@ private:
     }
   }
 
-  /// What the backward body reads of the forward one comes in as slices and invariants, or is computed again.
+  /// Replaces forward values that the backward body reads by slices and invariants, or recomputes them.
   void replaceForwardValues(Block &backward) {
     llvm::MapVector<Value, Value> replaced;
     auto isForward = [&](Value value) { return value.getParentBlock() == &body_; };
@@ -378,7 +378,7 @@ private:
       Values yielded(carriedNext);
       llvm::append_range(yielded, stacked);
       b_.setInsertionPointToEnd(block);
-      YieldOp::create(b_, loc, yielded); // before the arguments are replaced, which it may yield
+      YieldOp::create(b_, loc, yielded); // before arguments are replaced, as it may yield them
       add(index_);
       llvm::for_each(carried_, add);
       llvm::for_each(sliceArguments_, add);
@@ -387,7 +387,7 @@ private:
     captureInvariants(cast<ControlOpInterface>(*made));
     if (context_.again())
       made = cast<ScanOp>(*exposeResiduals(cast<ControlOpInterface>(*made)));
-    // In the order of the operands.
+    // In operand order.
     Values cotangents(scan_->getNumOperands());
     unsigned next = 0;
     for (unsigned i = 0; i < op_.numCarried(); ++i)
@@ -415,16 +415,17 @@ private:
   Build build_;
   SmallVector<bool> isActive_; ///< by carried value
   Value index_;
-  Values carried_, slices_, sliceArguments_, invariants_, invariantArguments_; ///< of the reverse scan
+  /// operands and body arguments of the reverse scan
+  Values carried_, slices_, sliceArguments_, invariants_, invariantArguments_;
 };
 
-/// The body that was taken runs again, and is then gone back over.
+/// Executes the taken body again, and differentiates it.
 Values pullBackCond(OpBuilder &b, CondOp cond, ArrayRef<Value> given, ArrayRef<uint8_t> wanted, GradientContext &context) {
   const Location loc = cond.getLoc();
   auto op = cast<ControlOpInterface>(*cond);
   SmallVector<Type> types;
   Values outside(cond.getInvariants()), known;
-  const unsigned first = 1; // of the invariants among the operands
+  const unsigned first = 1; // index of the first invariant among the operands
   for (unsigned i = 0; i < op.numInvariants(); ++i)
     if (wanted[first + i])
       types.push_back(op.invariant(i).getType());

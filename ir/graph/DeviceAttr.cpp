@@ -23,7 +23,8 @@ std::optional<DeviceRef> parseDevice(StringRef name) {
   if (name.empty() ? kind == DeviceKind::Gpu : name.getAsInteger(10, index))
     return std::nullopt;
   const DeviceRef device{kind, index};
-  return runtime::nameOf(device) == whole ? std::optional(device) : std::nullopt; // one name for each: no "gpu00"
+  // each device has a single name: "gpu00" is none
+  return runtime::nameOf(device) == whole ? std::optional(device) : std::nullopt;
 }
 
 std::optional<DeviceRef> deviceOf(Operation *op) {

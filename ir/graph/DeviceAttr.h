@@ -1,4 +1,4 @@
-// Where the ops of a graph are computed, and the op that moves a value to another memory.
+// The device that computes an op of a graph, and the op that transfers a value to another memory.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -9,34 +9,32 @@
 
 namespace tressel::graph {
 
-/// On an op: the device that computes it, by the name that machines give it ("cpu", "gpu0"). Without it the compiler
-/// chooses.
+/// On an op: the device that computes it, by its name ("cpu", "gpu0"). Without it the compiler chooses.
 inline constexpr llvm::StringLiteral kDeviceAttr = "tressel.device";
 /// On an argument or result of @main: the caller promises that its memory is pinned.
 inline constexpr llvm::StringLiteral kPinnedAttr = "tressel.pinned";
-/// On an argument or result of @main: the device in whose memory the caller has it, by name; without it, the host. A
-/// result may say kComputed: it stays where it is computed, and insert-transfers puts in the name of that device. Both
-/// values of a state, the old one and the next, may say so too: place-clusters puts in where it lies from step to step.
+/// On an argument or result of @main: its home, the device in whose memory the caller has it, by name; without it, the
+/// host. On a result, kComputed keeps it where it is computed; insert-transfers replaces it by that device's name. On
+/// both values of a state, the old and the next, kComputed lets place-clusters choose the home.
 inline constexpr llvm::StringLiteral kHomeAttr = "tressel.home";
 inline constexpr llvm::StringLiteral kComputed = "computed";
 
 inline constexpr runtime::DeviceRef kHost{};
 
-/// Nothing for what is no device's name.
+/// Nothing if the name is no device's.
 std::optional<runtime::DeviceRef> parseDevice(llvm::StringRef name);
-/// The annotation of an op; nothing if it has none, or none that names a device. What every rank of a mesh computes
-/// (Mesh.h) is computed by devices that are all alike: the first accelerator stands for them.
+/// The device that an op is annotated with; nothing if it has no valid annotation. Ops that every rank of a mesh
+/// computes (Mesh.h) run on devices that are all alike, so the first accelerator represents them.
 std::optional<runtime::DeviceRef> deviceOf(mlir::Operation *op);
 void setDevice(mlir::Operation *op, runtime::DeviceRef device);
-/// `made` stands for `op`, or for a part of what it does: it is computed in the same place, and belongs to the same
-/// part of the program (Segment.h).
+/// `made` replaces `op`, or a part of it: it gets the op's device, stage and segment (Segment.h).
 void copyAnnotations(mlir::Operation *op, mlir::Operation *made);
 
-/// Where an argument of @main, or a result, is at home; nothing for a result that stays where it is computed.
+/// The home of an argument or result of @main; nothing for a result that stays where it is computed.
 runtime::DeviceRef homeOfArgument(mlir::Operation *main, unsigned i);
 std::optional<runtime::DeviceRef> homeOfResult(mlir::Operation *main, unsigned i);
 
-/// The op `to`: its result is the operand, in the memory of another device.
+/// Whether it is the op `to`, whose result is the operand in the memory of another device.
 bool isTransfer(mlir::Operation *op);
 runtime::DeviceRef destinationOf(mlir::Operation *transfer);
 mlir::Value createTransfer(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, runtime::DeviceRef device);

@@ -1,4 +1,4 @@
-// The dialect itself and its constant.
+// The dialect and its constant.
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Mesh.h"
@@ -97,8 +97,8 @@ std::optional<op::HostTensor> elementsValue(Attribute value) {
   return result;
 }
 
-/// Of a blob that is new. MLIR tells blobs of one name apart by a number, and looks for it from 1 on each time: that would take
-/// time in proportion to the square of the constants.
+/// A new blob name. MLIR resolves conflicts by a counter that starts from 1 each time, which takes quadratic time in
+/// the number of constants.
 static std::string freshBlobName(MLIRContext *ctx) {
   size_t count = 0;
   DenseResourceElementsHandle::getManagerInterface(ctx).getBlobManager().getBlobMap(
@@ -106,7 +106,7 @@ static std::string freshBlobName(MLIRContext *ctx) {
   return "tensor_" + std::to_string(count);
 }
 
-/// `owner` keeps the bytes, if they are to stay where they are.
+/// `owner`, if given, keeps the bytes alive, so that they are not copied.
 static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::span<const std::byte> bytes,
                                  std::shared_ptr<std::byte[]> owner = nullptr) {
   RankedTensorType mlirType = toMlir(ctx, type);

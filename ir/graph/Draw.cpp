@@ -19,10 +19,10 @@ struct Node {
   std::string name;   ///< "matmul", "x", "2"
   std::string detail; ///< the type, attributes
   std::vector<uint32_t> reads;
-  uint32_t row = 0; ///< behind all that it reads
+  uint32_t row = 0; ///< first row behind all its operands
 };
 
-/// Nodes stand behind what they read.
+/// Nodes come after their operands.
 struct Picture {
   std::string title;
   std::vector<Node> nodes;
@@ -31,12 +31,12 @@ struct Picture {
 std::string elided(std::string text, size_t most) {
   if (text.size() <= most)
     return text;
-  while (most > 3 && (static_cast<unsigned char>(text[most - 3]) & 0xC0) == 0x80) // not within a character
+  while (most > 3 && (static_cast<unsigned char>(text[most - 3]) & 0xC0) == 0x80) // do not split a character
     --most;
   return text.substr(0, most - 3) + "...";
 }
 
-/// What a graph's names may hold and a line may not: control characters become spaces.
+/// Replaces control characters, which names may contain but lines may not, by spaces.
 std::string clean(llvm::StringRef text) {
   std::string out = text.str();
   std::ranges::replace_if(
@@ -48,7 +48,7 @@ std::string typeText(mlir::Value value) {
   return isSupported(value.getType()) ? fromMlir(value.getType()).str() : std::string();
 }
 
-/// The number of a constant that is one number everywhere.
+/// The value of a splat constant, as text.
 std::string numberOf(mlir::Operation *op) {
   auto elements = op->getAttrOfType<mlir::DenseElementsAttr>("value");
   if (!elements || !elements.isSplat())
@@ -147,7 +147,7 @@ Picture pictureOf(mlir::func::FuncOp main) {
       name = "out" + std::to_string(operand.getOperandNumber());
     add({.kind = Kind::Output, .name = std::move(name), .detail = typeText(operand.get())}, operand.get());
   }
-  // A constant stands right above its first reader, not at the top of all.
+  // A constant is placed right above its first reader, not in the top row.
   std::vector<uint32_t> first(picture.nodes.size(), UINT32_MAX);
   for (const Node &node : picture.nodes)
     for (uint32_t read : node.reads)
@@ -198,7 +198,7 @@ std::string dot(const Picture &picture) {
 
 //--- Text -------------------------------------------------------------------------------------------------------------
 
-/// Ops are numbered, so that equal ones can be told apart.
+/// Numbers ops, so that equal ones can be told apart.
 std::vector<std::string> textNames(const Picture &picture) {
   std::vector<std::string> names;
   size_t ops = 0;
@@ -252,8 +252,8 @@ constexpr double kNameWidth = 7.4, kDetailWidth = 5.6; // of a character, at mos
 
 std::string number(double value) { return std::to_string(static_cast<int64_t>(value + 0.5)); }
 
-/// Rows from top to bottom; within a row nodes stand where their neighbours in the row before, then in the one behind,
-/// are in the mean. Edges that pass through a row have a place there as nodes do.
+/// A layered layout: rows from top to bottom. Within a row, nodes are sorted by the mean position of their neighbours
+/// in the row above, then below, for some sweeps. An edge that crosses a row takes a place in it like a node.
 class Layout {
 public:
   explicit Layout(const Picture &picture) : rows_(numRows(picture)) {
@@ -309,7 +309,7 @@ private:
     rows_[row].push_back(index);
     return index;
   }
-  /// Where its neighbours are in the mean; where it stands, if it has none.
+  /// The mean position of its neighbours; its own position if it has none.
   double wish(uint32_t place, const Neighbours &neighbours) const {
     const auto &all = neighbours[place];
     double sum = 0;
@@ -320,7 +320,7 @@ private:
   void order(size_t row, const Neighbours &neighbours) {
     struct Wish {
       double at;
-      size_t before; // where it stood
+      size_t before; // position before sorting
       uint32_t place;
     };
     std::vector<Wish> wishes;
@@ -333,11 +333,11 @@ private:
       center_[i] = at + width_[i] / 2;
       at += width_[i] + kGap;
     }
-    for (uint32_t i : rows_[row]) // rows are centered, so that places in them can be compared
+    for (uint32_t i : rows_[row]) // rows are centered, so that positions in different rows are comparable
       center_[i] -= (at - kGap) / 2;
   }
-  /// Each as near to its wish as its neighbours in the row let it, in their order: the mean of packing from either
-  /// side.
+  /// Places each as near to its wish as the order in the row permits: the mean of packing from the left and from the
+  /// right.
   void pack(size_t row, const Neighbours &neighbours) {
     std::vector<double> fromLeft, fromRight;
     const auto &all = rows_[row];
@@ -359,11 +359,11 @@ private:
     }
   }
 
-  std::vector<std::vector<uint32_t>> rows_; ///< places, in their order
-  std::vector<uint32_t> row_;               ///< of each place; the first are the nodes'
+  std::vector<std::vector<uint32_t>> rows_; ///< places of each row, in order
+  std::vector<uint32_t> row_;               ///< row of each place; the first places are the nodes'
   std::vector<double> width_, center_, left_;
   Neighbours up_, down_;
-  std::vector<std::vector<uint32_t>> edges_; ///< the places along each
+  std::vector<std::vector<uint32_t>> edges_; ///< the places along each edge
 };
 
 constexpr const char *kStyle = R"(<style>

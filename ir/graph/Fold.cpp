@@ -1,4 +1,4 @@
-// Simplifications that hold for every op of the table by what its OpInfo says.
+// Folding for every op of the table, by its OpInfo.
 #include "ir/graph/Graph.h"
 #include "ir/graph/TableOp.h"
 #include "ir/interpreter/Evaluate.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace tressel::graph {
 
-/// A constant whose elements are all `value`, signs of zeros included.
+/// Whether all elements of a constant equal `value`, with the same sign of zero.
 static bool isSplatOf(Attribute attr, double value) {
   auto dense = dyn_cast_if_present<DenseElementsAttr>(attr);
   if (!dense || !dense.isSplat())
@@ -35,13 +35,13 @@ static void setAttrs(Operation *op, const op::OpInfo &info, const op::Attrs &att
   }
 }
 
-/// f(x, c) = x.
+/// Folds f(x, c) to x.
 static OpFoldResult foldIdentity(Operation *op, const op::OpInfo &info) {
   if (!info.identity || op->getNumOperands() != 2)
     return {};
   Type result = op->getResult(0).getType();
   for (unsigned constant : {1u, 0u}) {
-    // Asked of the op, not of the folder: a commutative op's operands may have changed places since it was called.
+    // Taken from the op, not from the folder: operands of a commutative op may have been swapped since.
     Value other = op->getOperand(1 - constant);
     Attribute value;
     if ((constant == 1 || info.commutative) && other.getType() == result &&
@@ -51,7 +51,7 @@ static OpFoldResult foldIdentity(Operation *op, const op::OpInfo &info) {
   return {};
 }
 
-/// An op on the result of another of its kind. Changes `op` in place (true), or names the value it equals.
+/// Folds an op on the result of another op of its kind. Changes `op` in place (true), or sets the value it equals.
 static bool foldChain(Operation *op, const op::OpInfo &info, OpFoldResult &value) {
   if (op->getNumOperands() != 1)
     return false;
@@ -72,7 +72,7 @@ static bool foldChain(Operation *op, const op::OpInfo &info, OpFoldResult &value
       return true;
     }
   }
-  // A view of a view sees the bytes itself, where the result's shape does not depend on the shape between.
+  // A view of a view reads the base directly, unless the shape of its result depends on the shape between.
   if (info.isView && innerInfo->isView) {
     TensorType source = fromMlir(inner->getOperand(0).getType());
     op::Inferred direct = info.infer(info, {&source, 1}, attrs);
@@ -84,15 +84,15 @@ static bool foldChain(Operation *op, const op::OpInfo &info, OpFoldResult &value
   return false;
 }
 
-/// All operands are constants, and the results are small.
+/// Evaluates ops whose operands are constants and whose results are small.
 static LogicalResult foldConstants(Operation *op, const op::OpInfo &info, ArrayRef<Attribute> operands,
                                    SmallVectorImpl<OpFoldResult> &results) {
   if ((!info.evaluate && !info.decompose) || info.custom || op::isSymbolic(attrsOf(op, info)))
-    return failure(); // a custom kernel runs when the program does
+    return failure(); // a custom kernel must run when the program does
   for (Type type : op->getResultTypes())
     if (!cast<ShapedType>(type).hasStaticShape() || fromMlir(type).bytes() > kMaxFoldedBytes)
       return failure();
-  constexpr int64_t kMaxOperandBytes = 1 << 20; // folding must not make compilation slow
+  constexpr int64_t kMaxOperandBytes = 1 << 20; // bounds the time of compilation
   std::vector<op::HostTensor> inputs;
   for (auto [value, attr] : llvm::zip(op->getOperands(), operands)) {
     if (!attr || fromMlir(value.getType()).bytes() > kMaxOperandBytes)
@@ -104,7 +104,7 @@ static LogicalResult foldConstants(Operation *op, const op::OpInfo &info, ArrayR
   }
   op::interp::Evaluation evaluation = op::interp::run(info, inputs, attrsOf(op, info));
   if (!evaluation)
-    return failure(); // say, an index outside: the program fails when it runs, with its line
+    return failure(); // for example an index outside: the program reports it with its line when it runs
   for (const op::HostTensor &t : evaluation.outputs)
     results.push_back(elementsAttr(op->getContext(), t));
   return success();
@@ -127,12 +127,12 @@ LogicalResult foldTableOp(Operation *op, const op::OpInfo &info, ArrayRef<Attrib
     return success();
   OpFoldResult value;
   if (foldChain(op, info, value))
-    return success(); // in place
+    return success(); // changed in place
   if (value) {
     results.push_back(value);
     return success();
   }
-  // Constants stand to the right, so that equal sums look equal.
+  // Constants become the second operand, so that equal ops are recognized.
   if (info.commutative && op->getNumOperands() == 2 && operands[0] && !operands[1]) {
     Value first = op->getOperand(0);
     op->setOperand(0, op->getOperand(1));

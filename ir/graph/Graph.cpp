@@ -1,4 +1,4 @@
-// Between MLIR's operations, types, attributes and locations and those of the op table.
+// Converts between MLIR's operations, types, attributes and locations and those of the op table.
 #include "ir/graph/Graph.h"
 
 #include "ir/graph/BuilderEmitter.h"
@@ -113,14 +113,14 @@ bool isSupported(Type type) {
   if (!tensor || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
     return false;
   if (Attribute encoding = tensor.getEncoding()) {
-    auto dims = dyn_cast<DimsAttr>(encoding); // as toMlir makes it: numbers agree, and something is symbolic
+    auto dims = dyn_cast<DimsAttr>(encoding); // in the form of toMlir: numbers agree, and some size is symbolic
     if (!dims || dims.getSizes().size() != tensor.getShape().size() || llvm::none_of(dims.getSizes(), isSymbolic))
       return false;
     for (auto [size, inType] : llvm::zip(dims.getSizes(), tensor.getShape()))
       if (size.numberOr(ShapedType::kDynamic) != inType)
         return false;
   }
-  int64_t elements = 1; // sizes whose product overflows are no tensor's
+  int64_t elements = 1; // a tensor whose number of elements overflows is invalid
   for (int64_t d : tensor.getShape())
     if (d != ShapedType::kDynamic &&
         (__builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements) || elements >> 48))
@@ -163,7 +163,7 @@ Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
   return std::visit(Convert{ctx}, attr);
 }
 
-/// False for what is not of that kind, such as a number that is no size.
+/// False if the attribute is not of that kind, or is a number that is no valid size.
 bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
   switch (kind) {
   case op::AttrKind::Bool:
@@ -199,7 +199,7 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
     if (auto a = dyn_cast<DimsAttr>(attr))
       return out = op::Sizes(a.getSizes().begin(), a.getSizes().end()), true;
     auto a = dyn_cast<DenseI64ArrayAttr>(attr);
-    // The smallest integer is an index before the beginning (of a slice that runs backwards).
+    // INT64_MIN stands for an index before the beginning, as the end of a slice that runs backward.
     if (!a || llvm::any_of(a.asArrayRef(), [](int64_t n) { return n < Size::kLeast && n != INT64_MIN; }))
       return false;
     op::Sizes sizes;
@@ -245,8 +245,8 @@ Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRan
   OperationState state(loc, dialect->nameOf(info));
   state.addOperands(inputs);
   for (const TensorType &t : inferred.types) {
-    // Most results have the type of an operand: that saves the lookup of the uniqued type, a good part of a traced op's
-    // cost.
+    // Most results have the type of an operand. Reusing it saves the lookup of a uniqued type, a large part of the cost
+    // of tracing an op.
     auto same = llvm::find(operands, t);
     state.types.push_back(same != operands.end() ? inputs[same - operands.begin()].getType() : toMlir(ctx, t));
   }
@@ -344,7 +344,7 @@ FileLine fileLineOf(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return fileLineOf(name.getChildLoc());
   if (auto call = dyn_cast<CallSiteLoc>(loc)) {
-    // A library layer's line within, the user's call without: the user's counts.
+    // The callee may be a line of a library layer; the caller is the user's, which is preferred.
     FileLine caller = fileLineOf(call.getCaller());
     return caller.file.empty() ? fileLineOf(call.getCallee()) : caller;
   }

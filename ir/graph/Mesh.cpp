@@ -105,7 +105,7 @@ DictionaryAttr pipelineAttr(MLIRContext *context, StringRef axis, int64_t inRow,
   return b.getDictionaryAttr(all);
 }
 
-/// What kPipelineAttr says.
+/// Reads kPipelineAttr into the mesh.
 static LogicalResult readPipeline(func::FuncOp main, Mesh &mesh) {
   Attribute attribute = main->getAttr(kPipelineAttr);
   if (!attribute)

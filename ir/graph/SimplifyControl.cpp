@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace tressel::graph {
 
-/// Puts a body's ops in place of the op.
+/// Replaces the op by the ops of a body.
 static void inlineBody(Operation *op, Block &body, ValueRange arguments) {
   for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
     argument.replaceAllUsesWith(value);
@@ -20,7 +20,7 @@ static void inlineBody(Operation *op, Block &body, ValueRange arguments) {
   op->erase();
 }
 
-/// A condition that is known, or a loop that never runs.
+/// Resolves a constant condition, or a loop that never runs.
 static bool resolve(ControlOpInterface op) {
   if (auto cond = dyn_cast<CondOp>(*op)) {
     DenseElementsAttr value;
@@ -56,7 +56,7 @@ static bool resolve(ControlOpInterface op) {
 
 //--- Loops that count ------------------------------------------------------------------------------------------------------
 
-/// A known scalar integer: a constant, or an invariant or carried argument of a loop whose value before it is one.
+/// The value of a scalar integer that is a constant, or an invariant or carried argument whose initial value is one.
 static std::optional<int64_t> integerOf(Value value) {
   DenseElementsAttr constant;
   if (!matchPattern(value, m_Constant(&constant)) || constant.getNumElements() != 1 || !isa<IntegerType>(constant.getElementType()) ||
@@ -67,7 +67,7 @@ static std::optional<int64_t> integerOf(Value value) {
   return isUnsigned ? static_cast<int64_t>(number.getZExtValue()) : number.getSExtValue();
 }
 
-/// One scalar instruction of two scalars.
+/// An op that is one scalar instruction on two scalars.
 struct ScalarCall {
   op::ScalarOp instruction;
   Value left, right;
@@ -93,7 +93,8 @@ static std::optional<ScalarCall> scalarCallOf(Value value) {
   return call.left && call.right ? std::optional(call) : std::nullopt;
 }
 
-/// How often the loop runs, if a carried integer counts up from a known start, by a known step, to a known limit.
+/// The number of iterations of a loop, if a carried integer counts from a constant start by a constant step to a
+/// constant limit.
 static std::optional<int64_t> tripsOf(WhileOp loop) {
   auto op = cast<ControlOpInterface>(*loop);
   Block &condition = loop.getCondition().front(), &body = loop.getBody().front();
@@ -106,7 +107,7 @@ static std::optional<int64_t> tripsOf(WhileOp loop) {
         return integerOf(before);
     return integerOf(value);
   };
-  // counter < limit, or limit > counter.
+  // Matches counter < limit, and limit > counter.
   op::ScalarOp compare = test->instruction;
   Value counted = test->left, limited = test->right;
   if (!isa<BlockArgument>(counted) || known(counted)) {
@@ -125,7 +126,7 @@ static std::optional<int64_t> tripsOf(WhileOp loop) {
     return std::nullopt;
   const auto start = integerOf(op.carried(number)), limit = known(limited), step = known(isLeft ? next->right : next->left);
   const unsigned bits = cast<RankedTensorType>(counter.getType()).getElementType().getIntOrFloatBitWidth();
-  // Far from where the counter wraps around.
+  // Only for counters far from overflow.
   const int64_t most = (int64_t(1) << std::min(bits - 2, 60u)) - 1;
   if (!start || !limit || !step || *step <= 0 || std::max({std::abs(*start), std::abs(*limit), *step}) > most)
     return std::nullopt;
@@ -133,7 +134,8 @@ static std::optional<int64_t> tripsOf(WhileOp loop) {
   return *start > last ? 0 : (last - *start) / *step + 1;
 }
 
-/// A loop whose number of iterations is known is a scan: it needs no condition, its time can be predicted, and it can be run backwards.
+/// Turns a while with a known number of iterations into a scan, which needs no condition, has a predictable time, and
+/// can be differentiated.
 static bool countLoop(ControlOpInterface op) {
   auto loop = dyn_cast<WhileOp>(*op);
   if (!loop || !isMemoryEffectFree(&loop.getCondition().front().back()) ||
@@ -153,7 +155,7 @@ static bool countLoop(ControlOpInterface op) {
 }
 
 namespace {
-/// Changes the parts of one op.
+/// Modifies the operands, results and body arguments of one op.
 class Parts {
 public:
   explicit Parts(ControlOpInterface op) : op(op) {}
@@ -176,7 +178,7 @@ public:
     return changed;
   }
 
-  /// One invariant for equal ones, and for each carried value that every iteration hands on as it is.
+  /// Merges equal invariants, and makes carried values that no iteration changes invariants.
   bool mergeInvariants() {
     bool changed = false;
     Operation *yield = op.repeats() ? op->getRegions().back().front().getTerminator() : nullptr;
@@ -211,14 +213,14 @@ public:
     return changed;
   }
 
-  /// Drops carried values and further results that nobody needs, then operands that no body uses.
+  /// Drops carried values and further results without a reader, then operands that no body uses.
   bool dropUnused() {
     llvm::BitVector dead = deadResults();
     bool changed = dead.any();
     for (Region &region : op->getRegions()) {
       if (!op.repeats() || &region == &op->getRegions().back())
         region.front().getTerminator()->eraseOperands(dead);
-      // Only then what they were made of: one dead value may be the next of another.
+      // Erased after the yields: the argument of one dead value may be yielded for another.
       for (unsigned i = 0; i < op.numCarried(); ++i)
         if (dead[i])
           eraseWithUsers(region.getArgument(op.firstCarried() + i));
@@ -239,12 +241,12 @@ public:
 
 private:
   static bool isSmallConstant(Operation *op) {
-    constexpr int64_t kMost = 256; // bytes; more are in memory, once
+    constexpr int64_t kMost = 256; // bytes; larger constants stay in memory once
     DenseElementsAttr value;
     return matchPattern(op, m_Constant(&value)) && (value.isSplat() || fromMlir(value.getType()).bytes() <= kMost);
   }
 
-  /// Results whose value reaches neither a user of the op, nor a live result of it, nor a condition.
+  /// Results whose value reaches no user of the op, no live result of it, and no condition.
   llvm::BitVector deadResults() {
     llvm::BitVector dead(op->getNumResults(), true);
     for (OpResult result : op->getResults())
@@ -286,7 +288,7 @@ private:
     return dead;
   }
 
-  /// Erases what uses a value, which is dead all together.
+  /// Erases all ops that depend on a value, which are all dead.
   static void eraseWithUsers(Value value) {
     while (!value.use_empty()) {
       Operation *user = *value.user_begin();
@@ -311,7 +313,7 @@ private:
     return changed;
   }
 
-  /// The same op without these results.
+  /// Recreates the op without these results.
   void recreate(const llvm::BitVector &dead) {
     OpBuilder b(op);
     SmallVector<Type> types;
@@ -369,7 +371,7 @@ bool hoistInvariants(ControlOpInterface op, llvm::function_ref<bool(Operation *)
           operand.set(
               b.clone(*operand.get().getDefiningOp())->getResult(cast<OpResult>(operand.get()).getResultNumber()));
       }
-      outside->moveBefore(op); // behind the constants
+      outside->moveBefore(op); // behind constants
       for (auto [result, moved] : llvm::zip(inner.getResults(), outside->getResults())) {
         addInvariant(op, moved);
         result.replaceAllUsesWith(region.front().getArguments().back());

@@ -1,4 +1,4 @@
-// Stages: parts of a program that different accelerators of a pipeline compute, one micro-batch behind the other
+// Stages of a pipeline: parts of a program that different accelerators compute for one micro-batch after the other
 // (Mesh.h, kPipelineAttr).
 #pragma once
 
@@ -9,29 +9,29 @@
 
 namespace tressel::graph {
 
-/// On an op: its stage, from 0 on. Stage k is computed by accelerator k of those in a row, counted around.
+/// On an op: its stage, from 0 on. Accelerator k modulo the length of the row computes stage k.
 inline constexpr llvm::StringLiteral kStageAttr = "tressel.stage";
-/// On an op of a stage: it is part of the way back, which computes gradients.
+/// On an op of a stage: it is on the way back, which computes gradients.
 inline constexpr llvm::StringLiteral kBackwardAttr = "tressel.backward";
-/// On an op, once ranks are expanded: the one micro-batch that it is part of.
+/// On an op, once ranks are expanded: its only micro-batch.
 inline constexpr llvm::StringLiteral kMicroBatchAttr = "tressel.micro_batch";
 
-/// Nothing for what is part of none, or says so with what is no number from 0 on.
+/// Nothing if the op has no stage, or an annotation that is no number from 0 on.
 std::optional<int64_t> stageOf(mlir::Operation *op);
 std::optional<int64_t> microBatchOf(mlir::Operation *op);
 void setStage(mlir::Operation *op, int64_t stage, bool isBackward);
 void setMicroBatch(mlir::Operation *op, int64_t number);
 inline bool isBackward(mlir::Operation *op) { return op->hasAttr(kBackwardAttr); }
-/// `made` belongs to the stage of `op`.
+/// Gives `made` the stage of `op`.
 void copyStage(mlir::Operation *op, mlir::Operation *made);
-/// The op belongs to none from now on.
+/// Removes the op's stage.
 void takeStage(mlir::Operation *op);
 
-/// Where and when an op is computed, as far as it says: its device, stage, direction and micro-batch. Ops of one kernel
-/// have these in common. Null where it says nothing.
+/// Device, stage, direction and micro-batch of an op, as far as they are set: ops of one kernel have these in common.
+/// Null if none is set.
 mlir::DictionaryAttr placeOf(mlir::Operation *op);
 void setPlace(mlir::Operation *op, mlir::DictionaryAttr place);
-/// Says nothing from now on; what it said.
+/// Removes these attributes, and returns them.
 mlir::DictionaryAttr takePlace(mlir::Operation *op);
 
 } // namespace tressel::graph

@@ -14,7 +14,8 @@ using namespace mlir;
 
 namespace tressel::graph {
 
-/// What clusters and kernels share: attributes, the split of the body, the yield. `what` is the op that is verified.
+/// Verifies what clusters and kernels have in common: attributes, the split of the body, the yield. `what` names the
+/// op.
 template <typename OpT> static LogicalResult verifyWork(OpT op) {
   if (dim::bounds(op.getRange()).hi < 1)
     return op.emitOpError("(rule 3) range must be positive, it is ") << dim::str(op.getRange());
@@ -95,7 +96,7 @@ void KernelOp::print(OpAsmPrinter &p) {
   p << ' ';
   p.printSymbolName(getSymName());
   function_interface_impl::printFunctionSignature(p, *this, getArgumentTypes(), /*isVariadic=*/false, getResultTypes());
-  // Attributes at their defaults are left out.
+  // Attributes with their default values are not printed.
   SmallVector<StringRef> hidden{getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(),
                                 getResAttrsAttrName()};
   auto hideIf = [&](bool isDefault, StringAttr name) {
@@ -200,7 +201,7 @@ std::string keyOf(KernelOp kernel) {
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, /*Width=*/16);
 }
 
-/// Whether neighbours of the result come from places of an operand that are no neighbours.
+/// Whether adjacent elements of the result come from operand elements that are not adjacent.
 static bool movesElements(Operation *op) {
   const op::OpInfo *info = infoOf(op);
   if (!info || !info->loopForm || op->getNumResults() != 1)
@@ -263,7 +264,7 @@ runtime::FloatMode floatModeOf(KernelOp kernel) {
       look(op.getResultTypes());
       const op::OpInfo *info = infoOf(&op);
       if (info && (info->custom || (info->family == op::Family::Ordering && info->combine == op::Combine::None)))
-        return runtime::FloatMode::Keep; // the user's code; what puts numbers in order tells them from zeros
+        return runtime::FloatMode::Keep; // user code; and sorting kernels distinguish subnormal numbers from zero
     }
   }
   if (full || (single && keepsSubnormals(kernel)))

@@ -26,35 +26,35 @@ void registerStructureOps(mlir::Dialect &dialect);
 /// "matmul, add, relu": the table's names of the ops in a kernel's or cluster's body; the provider's name without one.
 std::string describeBody(mlir::Region &body, llvm::StringRef provider);
 
-/// What a kernel computes and by whom, in 16 letters: the same for equal kernels of all programs and processes,
-/// whatever they are called and however they are cut into tasks.
+/// A hash of a kernel's body and provider, in 16 letters: equal for equal kernels of all programs and processes,
+/// independent of names and grain.
 std::string keyOf(KernelOp kernel);
 
-/// On clusters and kernels: what they are predicted to take on a host (runtime::KernelDesc::costs), as seconds by kind.
+/// On clusters and kernels: predicted costs on a host (runtime::KernelDesc::costs), as seconds by kind.
 inline constexpr llvm::StringLiteral kCostsAttr = "tressel.costs";
-/// Costs of one kind are added up. Without costs: removes the attribute.
+/// Adds up costs of one kind. Without costs, removes the attribute.
 void setCosts(mlir::Operation *op, llvm::ArrayRef<runtime::KernelCost> costs);
 std::vector<runtime::KernelCost> costsOf(mlir::Operation *op);
-/// On the same: runtime::KernelDesc::runnerUp. One with an empty kind removes the attribute.
+/// On clusters and kernels: runtime::KernelDesc::runnerUp. An empty kind removes the attribute.
 inline constexpr llvm::StringLiteral kRunnerUpAttr = "tressel.runner_up";
 void setRunnerUp(mlir::Operation *op, const runtime::KernelCost &runnerUp);
 runtime::KernelCost runnerUpOf(mlir::Operation *op);
 
-/// Whether generated code reads elements in another order than it writes them: a transpose, a gather.
+/// Whether generated code reads elements in another order than it writes them, as a transpose or gather does.
 bool movesElements(KernelOp kernel);
 
-/// On a module: arithmetic on f32 keeps subnormal numbers (docs/numbers.md).
+/// On a module: f32 arithmetic keeps subnormal numbers (docs/numbers.md).
 inline constexpr llvm::StringLiteral kKeepSubnormalsAttr = "tressel.keep_subnormals";
-/// Whether the module that `op` is in has it.
+/// Whether the module that contains `op` has the attribute.
 bool keepsSubnormals(mlir::Operation *op);
 
-/// On a module: results do not depend on what is fused with what (docs/numbers.md).
+/// On a module: results do not depend on which ops are fused (docs/numbers.md).
 inline constexpr llvm::StringLiteral kDeterministicAttr = "tressel.deterministic";
-/// Whether the module that `op` is in has it.
+/// Whether the module that contains `op` has the attribute.
 bool isDeterministic(mlir::Operation *op);
 
-/// In which floating-point mode a kernel of a provider runs (that of a generated kernel follows from its code): the root
-/// alone, where a generated epilogue follows.
+/// The floating-point mode in which a kernel of a provider runs; with an epilogue, that of the root alone. The mode of
+/// generated code follows from the code itself.
 runtime::FloatMode floatModeOf(KernelOp kernel);
 
 } // namespace tressel::graph

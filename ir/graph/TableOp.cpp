@@ -10,7 +10,7 @@ namespace tressel::graph {
 
 namespace {
 
-/// Never registered itself: it is what the interface models of every table op are made for.
+/// Not registered itself: the interface models of all table ops are instantiated for it.
 class TableOp : public Op<TableOp, OpTrait::ZeroRegions, OpTrait::VariadicResults, OpTrait::ZeroSuccessors,
                           OpTrait::VariadicOperands, ConditionallySpeculatable::Trait,
                           OpTrait::AlwaysSpeculatableImplTrait, MemoryEffectOpInterface::Trait> {
@@ -25,7 +25,7 @@ public:
   }
 };
 
-/// %r = tressel.name %a, %b {attributes} : (types) -> type
+/// Parses %r = tressel.name %a, %b {attributes} : (types) -> type
 ParseResult parse(OpAsmParser &parser, OperationState &state) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   FunctionType type;
@@ -46,7 +46,7 @@ void print(Operation *op, OpAsmPrinter &p) {
   p.printFunctionalType(op);
 }
 
-/// What MLIR asks of a registered op, answered from the OpInfo.
+/// Implements what MLIR requires of a registered op, from the OpInfo.
 class TableOpModel : public OperationName::Impl {
 public:
   TableOpModel(const op::OpInfo &info, Dialect &dialect)
@@ -71,7 +71,7 @@ public:
   void getCanonicalizationPatterns(RewritePatternSet &, MLIRContext *) final {}
   void populateDefaultAttrs(const OperationName &, NamedAttrList &) final {}
 
-  // Attributes are the operation's dictionary; there are no properties.
+  // Attributes are in the operation's dictionary; there are no properties.
   std::optional<Attribute> getInherentAttr(Operation *op, StringRef name) final { return op->getDiscardableAttr(name); }
   void setInherentAttr(Operation *op, StringAttr name, Attribute value) final { op->setDiscardableAttr(name, value); }
   void populateInherentAttrs(Operation *, NamedAttrList &) final {}
@@ -105,7 +105,7 @@ void registerTableOp(Dialect &dialect, const op::OpInfo &info) {
   RegisteredOperationName::insert(std::make_unique<TableOpModel>(info, dialect), names);
 }
 
-/// How an attribute is spelled.
+/// How an attribute of the kind is written, for error messages.
 static const char *exampleOf(op::AttrKind kind) {
   switch (kind) {
   case op::AttrKind::Bool:

@@ -1,5 +1,5 @@
-// How the op table becomes ops of MLIR: one model, registered once per row of the table. There are no generated op classes: a
-// new row costs no compile time here, and ops that a program registers at run time would come in by the same door.
+// Registers the op table as MLIR ops, with one generic model instead of generated op classes. A new op costs no compile
+// time here, and ops can be registered at run time in the same way.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -11,26 +11,27 @@
 
 namespace tressel::graph {
 
-/// Marks the ops of the table. The type id of such an op is the address of its OpInfo.
+/// Trait of ops of the table. The type id of such an op is the address of its OpInfo.
 template <typename ConcreteT> class IsTableOp : public mlir::OpTrait::TraitBase<ConcreteT, IsTableOp> {};
 
 /// Registers `info` as `tressel.<name>`.
 void registerTableOp(mlir::Dialect &dialect, const op::OpInfo &info);
 
-/// Value of attribute number `index` for MLIR; null for one that is absent.
+/// The value of an attribute for MLIR; null if it is absent.
 mlir::Attribute toMlirAttr(mlir::MLIRContext *ctx, const op::Attr &attr);
-/// Reads an attribute; false when it has another kind.
+/// Reads an attribute; false if it has another kind.
 bool fromMlirAttr(mlir::Attribute attr, op::AttrKind kind, op::Attr &out);
 
-/// The simplifications that hold for every op by what its OpInfo says: identities, idempotence, composition, views of
-/// views, constants folded by evaluation (results up to kMaxFoldedBytes).
+/// Largest constant that folding creates. Folding works for every op by its OpInfo: identities, idempotence,
+/// composition, views of views, and evaluation of constants.
 inline constexpr int64_t kMaxFoldedBytes = 4096;
 mlir::LogicalResult foldTableOp(mlir::Operation *op, const op::OpInfo &info, llvm::ArrayRef<mlir::Attribute> operands,
                                 llvm::SmallVectorImpl<mlir::OpFoldResult> &results);
 
 mlir::LogicalResult verifyTableOp(mlir::Operation *op, const op::OpInfo &info);
 
-/// Dense up to 256 bytes (splats always), else a resource blob, which shares the tensor's bytes: they must not change any more.
+/// Dense up to 256 bytes (splats always), else a resource blob that shares the tensor's bytes, which then must not
+/// change.
 mlir::ElementsAttr elementsAttr(mlir::MLIRContext *ctx, const op::HostTensor &tensor);
 /// A constant op with that value.
 mlir::Value createConstant(mlir::OpBuilder &b, mlir::Location loc, const op::HostTensor &tensor);

@@ -9,7 +9,7 @@
 namespace tressel::op::interp {
 namespace {
 
-/// The floats of a type in order, as integers: neighbours differ by one, and both zeros are 0.
+/// Maps floats to integers in the same order: neighbours differ by one, and both zeros are 0.
 int64_t ordinal(const HostTensor &t, int64_t position) {
   auto signedMagnitude = [](uint64_t bits, int width) {
     const uint64_t sign = uint64_t(1) << (width - 1);
@@ -35,7 +35,7 @@ bool equal(const HostTensor &got, const HostTensor &want, int64_t position, cons
     return false;
   if (std::abs(a.f - b.f) <= tolerance.atol + tolerance.rtol * std::abs(b.f))
     return true;
-  // Unsigned, because f64's ordinals of opposite sign are further apart than i64 can say.
+  // Unsigned, since ordinals of f64 with opposite signs differ by more than i64 holds.
   const int64_t x = ordinal(got, position), y = ordinal(want, position);
   const uint64_t apart = x > y ? static_cast<uint64_t>(x) - static_cast<uint64_t>(y)
                                : static_cast<uint64_t>(y) - static_cast<uint64_t>(x);

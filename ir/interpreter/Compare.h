@@ -1,4 +1,4 @@
-// Compares tensors: how every check against the interpreter decides.
+// Compares tensors by the rules that every check against the interpreter uses.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -13,13 +13,13 @@ struct Tolerance {
   double rtol = 0, atol = 0;
   int64_t ulps = 0;
 };
-/// Bit for bit but for the sign of zero and the kind of NaN.
+/// Bit by bit, except for the sign of zero and the payload of NaN.
 inline constexpr Tolerance kExact = {};
-/// What a chain of a few dozen ops may differ by when sums are reassociated and functions are approximated, by type.
+/// Differences, by type, that a chain of some dozens of ops may have with reassociated sums and approximated functions.
 Tolerance looseTolerance(DType type);
 
-/// "" when equal, else one line: the first differing index, both values, how many differ and the largest difference; or the
-/// types when they differ.
+/// "" if equal, else one line: the first index that differs, both values, how many differ and the largest difference;
+/// or the types if they differ.
 std::string compare(const HostTensor &got, const HostTensor &want, const Tolerance &tolerance = kExact);
 
 } // namespace tressel::op::interp

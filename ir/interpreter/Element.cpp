@@ -28,7 +28,8 @@ void store(HostTensor &tensor, int64_t position, Element value) {
   switch (tensor.type.dtype) {
   case DType::f32: tensor.as<float>()[position] = value.as<float>(); return;
   case DType::f64: tensor.as<double>()[position] = value.as<double>(); return;
-  // An i64 beyond 2^53 is rounded to double first; it is far outside the range where either format has such digits.
+  // An i64 above 2^53 is first rounded to double, which does not matter: it is far beyond the precision of either
+  // format.
   case DType::f16: tensor.as<uint16_t>()[position] = halfFromDouble(value.as<double>()); return;
   case DType::bf16: tensor.as<uint16_t>()[position] = bfloatFromDouble(value.as<double>()); return;
   case DType::i8: tensor.as<int8_t>()[position] = value.as<int8_t>(); return;
@@ -42,7 +43,8 @@ void store(HostTensor &tensor, int64_t position, Element value) {
 }
 
 Element flushedIn(DType type, Element value) {
-  // Converting to f32 rounds as the arithmetic's result is rounded: what becomes the smallest normal number is none of them.
+  // Rounded to f32 as an arithmetic result would be, so a number that rounds up to the smallest normal one is flushed
+  // too.
   const bool computesInSingle = accumulatorType(type) == DType::f32;
   if (computesInSingle && value.isFloat && num::flushed(static_cast<float>(value.f)) == 0)
     return Element(std::copysign(0.0, value.f));

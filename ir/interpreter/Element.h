@@ -1,5 +1,5 @@
-// One element of a tensor without its type in the C++ type: read, converted and written one by one. Slow and plain, as a
-// reference may be. Integers stay integers (i64 never goes through a float) and floats are doubles that hold them exactly.
+// Elements as dynamically typed values: read, converted and written one by one. Slow and simple, as a reference may be.
+// Integers stay integers (i64 never goes through a float); floats are doubles, which represent them exactly.
 #pragma once
 
 #include "ir/op/Num.h"
@@ -21,7 +21,7 @@ struct Element {
       i = static_cast<int64_t>(value);
   }
   template <class T> Element(Num<T> value) : Element(value.v) {}
-  /// Converted as the op `cast` does it.
+  /// Converts like the op `cast`.
   template <class T> T as() const { return isFloat ? num::convert<T>(f) : num::convert<T>(i); }
   bool isNan() const { return isFloat && f != f; }
 };
@@ -30,15 +30,15 @@ struct Element {
 Element load(const HostTensor &tensor, int64_t position);
 /// Converts to the tensor's type: integers wrap around, floats are rounded once.
 void store(HostTensor &tensor, int64_t position, Element value);
-/// The same for arithmetic that computes in f32, be it of f32 or bf16: subnormal numbers are zeros (num::flushed).
+/// Loads for arithmetic in f32, on f32 or bf16 operands: flushes subnormal numbers to zero (num::flushed).
 Element loadFlushed(const HostTensor &tensor, int64_t position);
 void storeFlushed(HostTensor &tensor, int64_t position, Element value);
-/// As arithmetic on `type` sees an operand, and leaves a result.
+/// Flushes a value as arithmetic on `type` does with operands and results.
 Element flushedIn(DType type, Element value);
-/// As if stored in a tensor of `type` and read again.
+/// The value after storing it in a tensor of `type` and loading it.
 Element roundTo(DType type, Element value);
 
-/// Calls f with std::type_identity<T> of the C++ type that computes `type`: 16-bit floats compute in float.
+/// Calls f with std::type_identity<T> of the C++ type in which `type` is computed: float for 16-bit floats.
 template <class F> decltype(auto) dispatch(DType type, F f) {
   switch (type) {
   case DType::f64: return f(std::type_identity<double>());
@@ -55,13 +55,13 @@ template <class F> decltype(auto) dispatch(DType type, F f) {
   return f(std::type_identity<bool>());
 }
 
-/// The place of an element: a number per dimension, outermost first.
+/// A multi-index of an element, outermost dimension first.
 class Index {
 public:
   Index() = default;
-  /// Of this many zeros.
+  /// An index of `rank` zeros.
   explicit Index(int rank) : rank_(rank) {}
-  /// A static shape's sizes.
+  /// The sizes of a static shape, as an index.
   explicit Index(const Shape &shape) {
     for (Size size : shape)
       push_back(size.number());
@@ -83,7 +83,7 @@ private:
   int rank_ = 0;
 };
 
-/// A multi-index that walks a shape in row-major order:
+/// Iterates over a shape in row-major order:
 ///   for (Walk at(shape); at; ++at) use(at.index(), at.position());
 class Walk {
 public:
@@ -111,15 +111,16 @@ private:
 
 /// The row-major position of an index.
 int64_t positionOf(const Shape &shape, const Index &index);
-/// The same for an operand that broadcasts to a result with this index: aligned at the last dimension, size 1 repeats.
+/// The position in an operand that broadcasts to a result with this index: aligned at the last dimension, size 1
+/// repeats.
 int64_t broadcastPosition(const Shape &operand, const Index &resultIndex);
 
-/// Attributes by name; the record has them.
+/// An attribute by its name, which the record must have.
 const Attr &attrNamed(const OpInfo &op, const Attrs &attrs, std::string_view name);
 int64_t intAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
 bool boolAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
 double floatAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
-/// Integers or sizes, of length `size`, filled with `fallback` where the attribute is empty or absent.
+/// An attribute that is a list of integers or sizes; `size` times `fallback` if it is empty or absent.
 Ints intsAttr(const OpInfo &op, const Attrs &attrs, std::string_view name, size_t size, int64_t fallback);
 
 } // namespace tressel::op::interp

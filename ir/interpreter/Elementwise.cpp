@@ -1,4 +1,4 @@
-// Elementwise ops, and those that make values of nothing.
+// Elementwise ops, and ops that create values.
 #include "ir/interpreter/Evaluate.h"
 
 namespace tressel::op::interp {
@@ -6,7 +6,7 @@ namespace tressel::op::interp {
 void forEachElement(Inputs in, Outputs out, DType compute, ElementFn fn, const void *fragment) {
   HostTensor &result = out[0];
   std::vector<Element> operands(in.size());
-  // Numbers of f32 are flushed where they become others or come from them; bits that are only moved are not.
+  // f32 numbers are flushed when they are converted to or from another type, but not when their bits are only moved.
   auto converts = [](DType single, DType other) {
     return single == DType::f32 && (other == DType::f64 || other == DType::boolean);
   };

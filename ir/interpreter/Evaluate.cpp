@@ -9,7 +9,7 @@ std::vector<Emitter::Ref> EvaluatingEmitter::emit(const OpInfo &op, std::span<co
   for (Ref ref : inputs)
     operands.push_back(valueOf(ref));
   Evaluation result = run(op, operands, attrs);
-  if (!result) // the record of the composite is wrong, or a value is: either way its user hears of it
+  if (!result) // the composite's record or a value is invalid; in either case the user gets the error
     throw RuntimeError({.message = result.error, .op = op.name});
   std::vector<Ref> refs;
   for (HostTensor &t : result.outputs)

@@ -1,6 +1,6 @@
-// The reference evaluation of every op: what OpInfo::evaluate of the records is made of. Each family is written from the
-// op's definition, one element at a time, and shares no code with loop forms, scalar programs or code generation, because
-// it judges them. It is itself judged by NumPy (test/oracle).
+// The reference evaluation of every op, which OpInfo::evaluate calls. Each family is written from the op's definition,
+// one element at a time, and shares no code with loop forms, scalar programs or code generation, since it serves to
+// check them. It is checked against NumPy itself (test/oracle).
 #pragma once
 
 #include "ir/interpreter/Element.h"
@@ -19,11 +19,11 @@ struct Evaluation {
   std::string error; ///< empty: fine
   explicit operator bool() const { return error.empty(); }
 };
-/// Evaluates one op: completes the attributes, infers the result types, evaluates, or decomposes a composite and evaluates
-/// its parts. The error is that of `infer`, or what went wrong with the values (an index outside). Inputs are not changed.
+/// Evaluates one op: completes the attributes, infers the result types, and evaluates the op, or its decomposition for
+/// a composite. The error is that of `infer`, or an invalid value (an index outside). Inputs are not changed.
 Evaluation run(const OpInfo &op, std::span<const HostTensor> inputs, Attrs attrs = {});
 
-/// Emits by evaluating at once: a composite's value is that of its decomposition. Throws RuntimeError.
+/// Evaluates ops as they are emitted, for decompositions. Throws RuntimeError.
 class EvaluatingEmitter final : public Emitter {
 public:
   Ref add(HostTensor value) { return &values_.emplace_back(std::move(value)); }
@@ -35,7 +35,7 @@ public:
   TensorType typeOf(Ref value) override { return valueOf(value).type; }
 
 private:
-  std::deque<HostTensor> values_; // a Ref stays valid while it grows
+  std::deque<HostTensor> values_; // a deque, so that Refs stay valid as it grows
 };
 
 // --- For the generated table: the signature of OpInfo::evaluate. `out` has the inferred types and is zeroed. ---------
@@ -65,11 +65,12 @@ void sort(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void argsort(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void topK(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void scan(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
-/// Sum, product, smaller (NaN if either is) or larger of two elements.
+/// Combines two elements: sum, product, minimum or maximum (NaN if either is NaN).
 Element merge(Combine combine, Element a, Element b);
 
-// --- Elementwise ------------------------------------------------------------------------------------------------------
-/// What a scalar fragment may ask besides its operands. T is the compute type.
+// --- Elementwise
+// ------------------------------------------------------------------------------------------------------
+/// What a scalar fragment may use besides its operands. T is the compute type.
 struct Place {
   const Shape *shape;
   const Index *at;
@@ -90,14 +91,14 @@ template <class T> struct Context {
   Num<int64_t> sizeOf(Size size) const { return Num<int64_t>(size.number()); }
 };
 
-/// One element: `fragment` points to the function object.
+/// Computes one element; `fragment` points to the function object.
 using ElementFn = Element (*)(const void *fragment, const Place &place, const Element *operands);
-/// For every element of the result, with the elements of the operands broadcast to it.
-/// `compute` is the type that it computes in: between f32 and another type numbers are converted as arithmetic sees them.
+/// Calls `fn` for every element of the result, with the operands' elements broadcast to it. `compute` is the compute
+/// type: conversions between f32 and other types flush subnormal numbers as arithmetic does.
 void forEachElement(Inputs in, Outputs out, DType compute, ElementFn fn, const void *fragment);
 
-/// Instantiates the fragment for the compute type: operands are converted to it, and fn(context, Num<T>...) gives a Num or
-/// a plain number, which is converted to the result's type. Operands in the mask are Num<bool>.
+/// Instantiates the fragment for the compute type: converts operands to it, and calls fn(context, Num<T>...), which
+/// returns a Num or a plain number; that is converted to the result's type. Operands in the mask are Num<bool>.
 template <int Arity, unsigned BoolOperands = 0, class Fn>
 void elementwise(const OpInfo &op, Inputs in, Outputs out, const Fn &fn) {
   std::vector<TensorType> operands, results;

@@ -23,7 +23,7 @@ class Interpreter {
 public:
   Interpreter(Observer observer, dim::Values dims = {}) : observer_(observer), dims_(std::move(dims)) {}
 
-  /// The operands of the region's terminator.
+  /// Interprets a region; `outputs` becomes the operands of its terminator.
   bool runRegion(mlir::Region &region, llvm::ArrayRef<HostTensor> inputs, Tensors &outputs) {
     if (!region.hasOneBlock())
       return fail(region.getParentOp(), "has no single block to interpret");
@@ -38,7 +38,7 @@ public:
         return fail(main, "has no mesh that can be read");
       mesh_ = *std::move(mesh);
     }
-    // Of what lies on ranks the caller gives and gets the whole.
+    // For arguments and results on ranks, the caller passes and gets the whole.
     const bool isCut = main && main->hasAttr(kCutAttr);
     auto onRanks = [&](mlir::BlockArgument argument, const HostTensor &input) -> std::optional<Sharding> {
       const unsigned i = argument.getArgNumber();
@@ -51,7 +51,8 @@ public:
         ofRanks_[argument] = partsOf(input, *sharding, mesh_);
       else
         values_[argument] = input;
-    // Symbols that stand alone first, so that expressions may come before them. Parts have the same sizes on all ranks.
+    // Symbols that are alone in a dimension first, as an expression of them may come earlier. Parts have the same sizes
+    // on all ranks.
     for (bool last : {false, true})
       for (mlir::BlockArgument argument : block.getArguments())
         if (!bind(argument, on(0, argument), region.getParentOp(), !last))
@@ -61,7 +62,7 @@ public:
         for (mlir::OpOperand &operand : op.getOpOperands()) {
           auto parts = ofRanks_.find(operand.get());
           const auto words = main.getResultAttrOfType<mlir::StringAttr>(operand.getOperandNumber(), kShardingAttr);
-          // A constant is on every rank.
+          // A constant exists on every rank.
           const bool isThere = parts != ofRanks_.end();
           if (isThere ? !words : words && !mlir::matchPattern(operand.get(), mlir::m_Constant()))
             return fail(&op, "returns a value of the ranks that is not to lie there, or the reverse");
@@ -142,7 +143,7 @@ public:
   std::string error;
 
 private:
-  /// What keeps a value of type `got` from being one of `declared`; binds the symbols of the latter.
+  /// Why a value of type `got` is invalid for `declared`; empty if it is valid. Binds the symbols of `declared`.
   std::string unlike(mlir::Type declared, const TensorType &got, bool partial) {
     if (!isSupported(declared))
       return "no tensor type";
@@ -169,12 +170,12 @@ private:
       return fail(launch, "names no kernel");
     if (!kernel.isExternal())
       return runRegion(kernel.getBody(), operands, results);
-    for (mlir::Type type : launch.getResultTypes()) // a pack, outlined
+    for (mlir::Type type : launch.getResultTypes()) // an outlined pack
       results.push_back(HostTensor::allocate(fromMlir(type)));
     return true;
   }
 
-  // --- Ranks: a value of theirs is one tensor per rank.
+  // --- Ranks: a value on ranks is one tensor per rank.
   bool isRanked(mlir::Operation *op) const {
     return !mesh_.empty() &&
            (isOnRanks(op) || llvm::isa<DealOp, CollectOp, CarryOp, CarriedOp>(op) || isCollective(op) ||
@@ -203,7 +204,7 @@ private:
       return true;
     }
     std::vector<Tensors> all;
-    // What the ranks of a group get alike is computed for the first of them.
+    // Results that are the same on all ranks of a group are computed once, for the first rank.
     const auto alike = llvm::isa<AllReduceOp, AllGatherOp>(op)
                            ? axesOf(op, axesOfCollective(op), mesh_)
                            : llvm::FailureOr<llvm::SmallVector<unsigned>>(llvm::failure());
@@ -366,7 +367,7 @@ private:
     const FileLine at = fileLineOf(op->getLoc());
     if (!at.file.empty())
       error = at.file + ":" + std::to_string(at.line) + ": ";
-    // The table's messages begin with the op's name.
+    // Messages of the table begin with the op's name.
     const std::string name = op->getName().stripDialect().str() + ": ";
     error += what.starts_with(name) ? what : name + what;
     return false;
@@ -409,7 +410,7 @@ HostTensor joined(const std::vector<HostTensor> &parts, const Sharding &sharding
   std::vector<HostTensor> values;
   for (int64_t place = 0; place < mesh.numAlong(all); ++place)
     values.push_back(parts[static_cast<size_t>(mesh.rankAt(place, all, 0))]);
-  for (size_t d = sharding.dims.size(); d-- > 0;) { // the last dimension's parts lie next to each other
+  for (size_t d = sharding.dims.size(); d-- > 0;) { // parts of the last dimension are adjacent
     const auto n = mesh.numAlong(sharding.dims[d]);
     std::vector<HostTensor> next;
     for (auto at = values.begin(); at != values.end(); at += n)
@@ -446,7 +447,8 @@ std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t s
     concrete.shape = dim::evaluate(concrete.shape, dims);
     HostTensor tensor = HostTensor::allocate(concrete);
     for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
-      // By hand: the standard's distributions differ between libraries, and a seed should mean the same everywhere.
+      // Not by the standard library, whose distributions differ between implementations: a seed must mean the same
+      // everywhere.
       const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
       if (isFloat(tensor.type.dtype))
         op::interp::store(tensor, i, low + (high - low) * unit);

@@ -1,5 +1,5 @@
-// Matrix products, convolutions and pooling. Floats accumulate in double, integers in i64, whose low bits are those of
-// every narrower type.
+// Matrix products, convolutions and pooling. Floats accumulate in double, integers in i64, whose low bits equal those
+// of any narrower type.
 #include "ir/interpreter/Evaluate.h"
 
 #include <algorithm>
@@ -20,21 +20,21 @@ struct Dot {
   Element value() const { return isFloat ? Element(f) : Element(i); }
 };
 
-/// The sliding windows of a convolution or pooling over the spatial dimensions, which lie between batch and channels, or
-/// after both.
+/// The windows of a convolution or pooling over the spatial dimensions, which are between batch and channels, or after
+/// both.
 struct Windows {
   int spatial;
   bool channelsLast;
   Ints size, strides, low, dilations;
   Shape window;
 
-  /// Where tap `tap` of the window of the result's element `at` reads x in spatial dimension d; maybe outside.
+  /// The index in x that tap `tap` reads for the result's element `at`, in spatial dimension d; it may be outside.
   int64_t source(const Index &at, const Index &tap, int d) const {
     const auto s = static_cast<size_t>(d);
     return at[d + (channelsLast ? 1 : 2)] * strides[s] - low[s] + tap[d] * dilations[s];
   }
   int64_t channelOf(const Index &at) const { return channelsLast ? at.back() : at[1]; }
-  /// The whole position in x, or false if it lies in the padding.
+  /// The position in x, or false if it is in the padding.
   bool read(const Shape &x, const Index &at, const Index &tap, int64_t channel, int64_t &position) const {
     Index index;
     index.push_back(at[0]);
@@ -72,7 +72,7 @@ Windows windowsOf(const OpInfo &op, const Attrs &attrs, const Ints &sizes, bool 
 void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const HostTensor &a = in[0], &b = in[1];
   const bool aIsRow = a.type.rank() == 1, bIsColumn = b.type.rank() == 1;
-  // With the dimensions that a vector lacks: a [..., m, k], b [..., k, n].
+  // Adds the dimensions that a vector lacks: a [..., m, k], b [..., k, n].
   Shape as = a.type.shape, bs = b.type.shape;
   if (aIsRow)
     as = Shape{1, as[0]};
@@ -165,7 +165,7 @@ void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   dispatch(x.type.dtype, [&]<class T>(std::type_identity<T>) {
     using Limits = std::numeric_limits<T>;
     for (Walk at(out[0].type.shape); at; ++at) {
-      T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); // a window of padding alone
+      T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); // for a window that only covers padding
       for (Walk tap(windows.window); tap; ++tap)
         if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), windows.channelOf(at.index()), position))
           best = num::max(best, loadFlushed(x, position).as<T>());

@@ -1,4 +1,4 @@
-// Ops that move elements and compute nothing: views, transposes, slices, concatenation, padding, gathers.
+// Ops that only move elements: views, transposes, slices, concatenation, padding, gathers.
 #include "ir/interpreter/Evaluate.h"
 #include "tressel/runtime/Error.h"
 
@@ -35,7 +35,7 @@ void slice(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const Shape &shape = in[0].type.shape;
   const auto rank = shape.size();
   const Ints starts = intsAttr(op, attrs, "starts", rank, 0), strides = intsAttr(op, attrs, "strides", rank, 1);
-  Index first(shape.rank()); // where each dimension begins, by Python's rules; its extent is the result's
+  Index first(shape.rank()); // begin in each dimension, by Python's rules; the extent is the result's
   for (int d = 0; d < shape.rank(); ++d) {
     const int64_t start = starts[static_cast<size_t>(d)], size = shape[d].number();
     const int64_t fromZero = start < 0 ? std::max<int64_t>(start, -size - 1) + size : start;
@@ -66,11 +66,11 @@ void concat(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   }
 }
 
-/// Where the element at `i`, which may lie outside [0, n), is taken from.
+/// The source of the element at `i`, which may be outside [0, n).
 static int64_t padSource(const std::string &mode, int64_t i, int64_t n) {
   if (mode == "edge")
     return std::clamp<int64_t>(i, 0, n - 1);
-  while (i < 0 || i >= n) { // step by step, as the word says
+  while (i < 0 || i >= n) { // step by step, as the mode is defined
     if (mode == "wrap")
       i += i < 0 ? n : -n;
     else if (mode == "symmetric")
@@ -109,7 +109,8 @@ void take(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const int d = static_cast<int>(axis), indexRank = indices.type.rank();
   const int64_t size = x.type.shape[d].number();
   for (Walk at(out[0].type.shape); at; ++at) {
-    Index from, index; // the result's dimensions: x's before the axis, those of the indices, x's after it
+    // dimensions of the result: those of x before the axis, those of the indices, those of x after it
+    Index from, index;
     for (int i = 0; i < at.index().rank(); ++i)
       (i >= d && i < d + indexRank ? index : from).push_back(at[i]);
     const int64_t given = load(indices, positionOf(indices.type.shape, index)).as<int64_t>();

@@ -7,7 +7,8 @@
 namespace tressel::op::interp {
 namespace {
 
-/// Calls f with the positions of the elements of every line along an axis, in `x` and in `y`, which differ in that size only.
+/// Calls f for every line along an axis, with the positions of its elements in `x` and `y`, whose sizes differ along
+/// the axis only.
 template <class F> void forEachLine(const HostTensor &x, const HostTensor &y, int64_t axis, F f) {
   const int d = static_cast<int>(axis < 0 ? axis + x.type.rank() : axis);
   Shape lines = x.type.shape;
@@ -36,12 +37,12 @@ std::vector<int64_t> orderOf(const HostTensor &x, const std::vector<int64_t> &li
     const Element left = load(x, line[static_cast<size_t>(a)]), right = load(x, line[static_cast<size_t>(b)]);
     if (less(left, right) || less(right, left))
       return descending ? less(right, left) : less(left, right);
-    return a < b; // equal ones keep their order
+    return a < b; // equal elements keep their order
   });
   return order;
 }
 
-/// Writes what `values` and `indices` are given; either may be null.
+/// Sorts; writes the sorted elements and their indices; either may be null.
 void order(const HostTensor &x, int64_t axis, bool descending, HostTensor *values, HostTensor *indices) {
   forEachLine(x, values ? *values : *indices, axis, [&](const auto &from, const auto &to) {
     const std::vector<int64_t> sorted = orderOf(x, from, descending);

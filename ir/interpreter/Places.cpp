@@ -7,7 +7,7 @@
 namespace tressel::op::interp {
 namespace {
 
-/// Counted from the front. Throws when it is outside.
+/// The index counted from the front. Throws if it is outside.
 int64_t indexIn(const OpInfo &op, int64_t index, int64_t size) {
   if (index < -size || index >= size)
     throw RuntimeError({.message = "index " + std::to_string(index) + " is outside the dimension of size " +
@@ -54,7 +54,7 @@ void takeAlongAxis(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out)
   const HostTensor &x = in[0], &indices = in[1];
   const int d = axisOf(op, attrs, x.type.rank());
   Shape lines = x.type.shape;
-  lines[d] = 1; // the axis is looked up, the others broadcast
+  lines[d] = 1; // the axis is indexed, the others broadcast
   for (Walk at(out[0].type.shape); at; ++at) {
     Index from = at.index();
     for (int i = 0; i < from.rank(); ++i)
@@ -135,14 +135,14 @@ void scatter(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
         to.push_back(0);
       (i >= d && i < d + indexRank ? index : to).push_back(at[i]);
     }
-    if (to.rank() < x.type.rank()) // the axis is the last
+    if (to.rank() < x.type.rank()) // the axis is the last one
       to.push_back(0);
     to[d] = indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(), x.type.shape.extent(d));
     put(out[0], positionOf(x.type.shape, to), mode, load(updates, at.position()));
   }
 }
 
-/// Where a window of this size begins, moved inside.
+/// The begin of a window of this size, clamped so that the window is inside.
 static Index windowStart(const HostTensor &starts, const Shape &dims, const Shape &sizes) {
   Index first;
   for (int i = 0; i < dims.rank(); ++i)

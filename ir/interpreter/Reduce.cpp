@@ -7,11 +7,11 @@
 namespace tressel::op::interp {
 namespace {
 
-/// The value so far, for one element of the result.
+/// Intermediate state for one element of the result.
 struct Accumulator {
   Element value;
   int64_t count = 0; ///< elements seen
-  int64_t best = 0;  ///< which of them is the largest or smallest
+  int64_t best = 0;  ///< index of the largest or smallest of them
 
   void add(Combine combine, Element x) {
     const bool first = count == 0;
@@ -30,7 +30,7 @@ struct Accumulator {
     case Combine::Min:
     case Combine::ArgMin: {
       const bool wantLarger = combine == Combine::Max || combine == Combine::ArgMax;
-      // NaN wins over every number, and the first one stays.
+      // NaN is preferred to every number; of several the first one.
       if (first || (!value.isNan() && (x.isNan() || (wantLarger ? less(value, x) : less(x, value))))) {
         value = x;
         best = position;
@@ -45,7 +45,7 @@ struct Accumulator {
   static bool less(Element a, Element b) { return a.isFloat ? a.f < b.f : a.i < b.i; }
 };
 
-/// Of no elements at all. Maximum, minimum and the indices of them have none: `infer` refuses.
+/// The result of reducing no elements. Maximum, minimum and their indices have none: `infer` rejects that.
 Element emptyValue(Combine combine) {
   return combine == Combine::Prod || combine == Combine::All ? Element(int64_t(1)) : Element(int64_t(0));
 }
@@ -69,7 +69,7 @@ void reduce(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
       mark(d);
   }
 
-  Shape kept; // reduced dimensions have size 1: the result's elements are the same with and without keepdims
+  Shape kept; // with reduced dimensions of size 1; the elements are the same with and without keepdims
   for (int d = 0; d < rank; ++d)
     kept.push_back(reduced[d] ? 1 : x.type.shape[d]);
   std::vector<Accumulator> sums(static_cast<size_t>(kept.numElements()));

@@ -1,4 +1,4 @@
-// Attribute values of ops, without MLIR: what the eager path, shape inference and the interpreter work with.
+// Attribute values of ops, without MLIR: for eager ops, shape inference and the interpreter.
 #pragma once
 
 #include "runtime/types/Hash.h"
@@ -28,7 +28,7 @@ struct AttrSpec {
   Attr defaultValue;  ///< monostate: mandatory unless `optional`
 };
 
-/// A value that is absent counts, and so does the length of a list.
+/// Hashes an absent value and the length of a list too.
 inline uint64_t mixHash(uint64_t hash, const Attr &attr) {
   return std::visit(
       [hash](const auto &v) {
@@ -54,7 +54,7 @@ inline uint64_t mixHash(uint64_t hash, const Attr &attr) {
       attr);
 }
 
-/// Values in the order of OpInfo::attrs. Defaults are filled in by whoever builds it (see `completeAttrs`).
+/// Values in the order of OpInfo::attrs, with defaults filled in (see `completeAttrs`).
 using Attrs = std::vector<Attr>;
 
 } // namespace tressel::op

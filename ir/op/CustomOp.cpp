@@ -10,7 +10,7 @@
 namespace tressel::op {
 namespace {
 
-/// The declared attributes with the values of a call.
+/// The declared attributes, with the values of a call.
 std::vector<runtime::CustomAttr> valuesOf(const runtime::CustomOp &op, const Attrs &attrs) {
   std::vector<runtime::CustomAttr> values = op.attrs;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -55,7 +55,7 @@ Inferred inferCustom(const OpInfo &info, std::span<const TensorType> operands, c
   return inferred;
 }
 
-/// Symbolic sizes count as what is typical of them.
+/// Symbolic sizes count as typical ones.
 Size flopsOfCustom(const OpInfo &info, std::span<const TensorType> operands, std::span<const TensorType> results,
                    const Attrs &attrs) {
   auto typical = [](std::span<const TensorType> types) {
@@ -71,7 +71,7 @@ Size flopsOfCustom(const OpInfo &info, std::span<const TensorType> operands, std
   return flops;
 }
 
-/// The kernel itself serves as its own reference: nothing else is known of the op.
+/// The kernel is its own reference, as nothing else is known of the op.
 void evaluateCustom(const OpInfo &info, std::span<const HostTensor> inputs, const Attrs &attrs,
                     std::span<HostTensor> results) {
   std::vector<TensorType> inTypes, outTypes;
@@ -94,7 +94,7 @@ void evaluateCustom(const OpInfo &info, std::span<const HostTensor> inputs, cons
     throw RuntimeError({.message = error, .op = info.name});
 }
 
-/// An OpInfo with the storage that its views show. Lives as long as the process.
+/// An OpInfo with the storage behind its views. Lives until the process ends.
 struct Registered : OpInfo {
   std::vector<OperandSpec> operandSpecs;
   std::vector<AttrSpec> attrSpecs;
@@ -124,7 +124,7 @@ struct Registered : OpInfo {
   Registered &operator=(const Registered &) = delete;
 };
 
-/// The runtime's list, each with its OpInfo. It only grows, in order.
+/// The runtime's ops, each with its OpInfo. Append-only, in order of registration.
 struct Ops {
   std::mutex mutex;
   std::deque<Registered> list;
@@ -170,7 +170,7 @@ CustomWork customWork(const OpInfo &info, std::span<const TensorType> operands, 
   work.call.operands.assign(operands.begin(), operands.end());
   work.call.operands.insert(work.call.operands.end(), results.begin(), results.end());
   work.call.attrs = valuesOf(op, attrs);
-  // Its functions of the types count with numbers.
+  // The op's cost functions only work with numbers.
   auto isStatic = [](const TensorType &type) { return type.shape.isStatic(); };
   if ((op.range || op.scratch) && !std::ranges::all_of(work.call.operands, isStatic)) {
     work.call.countsLater = true;

@@ -1,5 +1,5 @@
-// Ops without a record: registered with the runtime (tressel/runtime/CustomOp.h) while the program runs. They come in
-// by the same door as the others: an OpInfo.
+// Ops without a record, registered with the runtime (tressel/runtime/CustomOp.h) while the program runs. Like other ops
+// they are represented by an OpInfo.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -12,13 +12,12 @@ namespace tressel::op {
 
 /// Null if there is none.
 const OpInfo *findCustomOp(std::string_view name);
-/// Makes Tressel's own known, debug.print and debug.assert; the functions here do so at their first call.
+/// Registers debug.print and debug.assert. The functions here do so at their first call.
 void registerDebugOps();
-/// In the order of registration. Contexts made later know all of these from the beginning; TresselDialect::nameOf
-/// brings in those that come later.
+/// In order of registration. New contexts know all of these; TresselDialect::nameOf adds those registered later.
 std::vector<const OpInfo *> customOps();
 
-/// What a launch needs to know of one call.
+/// Cost and memory of one call, for a launch.
 struct CustomWork {
   runtime::CustomCall call;
   Size grain = 1;

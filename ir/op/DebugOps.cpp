@@ -1,5 +1,5 @@
-// debug_print and assert_true as ops of the runtime's list: what the compiler knows of them. Their kernels are in
-// runtime/kernels/DebugKernels.cpp, so that packages that hold them need no more than the runtime's libraries.
+// debug_print and assert_true as custom ops: the compiler's side. Their kernels are in
+// runtime/kernels/DebugKernels.cpp, so that packages with these ops only need the runtime's libraries.
 #include "ir/op/CustomOp.h"
 #include "tressel/runtime/Error.h"
 
@@ -30,7 +30,7 @@ void registerDebugOps() {
   for (CustomOp *op : {&print, &check}) {
     op->numResults = 0;
     op->hasEffects = true;
-    // This code may be in a process twice, in a program and in a library that it loads.
+    // A process may contain this code twice: in a program, and in a library that it loads.
     if (std::ranges::none_of(runtime::customOps(), [&](const CustomOp *known) { return known->name == op->name; }))
       runtime::registerCustomOp(std::move(*op));
   }

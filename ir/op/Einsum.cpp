@@ -13,8 +13,8 @@ using Labels = Einsum::Labels;
 
 static bool contains(const Labels &labels, int label) { return std::ranges::find(labels, label) != labels.end(); }
 
-/// One side's term: letters and at most one `...`, which stands for `rank` - letters dimensions, or for `dots` without
-/// a rank.
+/// Parses the term of one operand or of the result: letters and at most one `...`, which stands for `rank` - letters
+/// dimensions, or for `dots` if there is no rank.
 static std::optional<Labels> parseTerm(std::string_view term, int rank, int dots, std::string &error) {
   Labels before, after;
   bool seen = false;
@@ -76,7 +76,7 @@ std::optional<Einsum> Einsum::parse(std::string_view equation, std::span<const T
     if (!labels)
       return {};
     einsum.result = std::move(*labels);
-  } else { // `...`, then the labels that stand once, in alphabetical order
+  } else { // the implicit result: `...`, then labels that occur once, in alphabetical order
     std::map<int, int> count;
     for (const Labels &labels : einsum.operands)
       for (int label : labels)
@@ -121,7 +121,7 @@ std::optional<Shape> Einsum::shape(std::span<const TensorType> types) const {
 namespace expr {
 namespace {
 
-/// A tensor with a name for each of its dimensions.
+/// A tensor with a label for each dimension.
 struct Term {
   Expr value;
   Labels labels;
@@ -138,7 +138,7 @@ Term transposed(const Term &term, const Labels &order) {
   return {transpose(term.value, permutation), order};
 }
 
-/// A label that stands twice: the elements where both indices are equal.
+/// Takes the diagonal of dimensions with the same label.
 Term withoutRepeats(Term term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     const auto second = std::find(term.labels.begin() + static_cast<long>(i) + 1, term.labels.end(), term.labels[i]);
@@ -155,7 +155,7 @@ Term withoutRepeats(Term term) {
   return term;
 }
 
-/// Sums over the labels that nobody else needs.
+/// Sums over labels that are neither in `kept` nor in another term.
 Term reduced(Term term, const Labels &kept) {
   Ints axes;
   Labels left;
@@ -170,7 +170,7 @@ Term reduced(Term term, const Labels &kept) {
   return {term.value, left};
 }
 
-/// The product of two terms, summed over labels that are not in `kept`: a batched matrix product.
+/// Multiplies two terms and sums over labels that are not in `kept`, by a batched matrix product.
 Term product(const Term &a, const Term &b, const Labels &kept) {
   Labels batch, rows, columns, inner;
   for (int label : a.labels)
@@ -184,7 +184,7 @@ Term product(const Term &a, const Term &b, const Labels &kept) {
       all.insert(all.end(), part->begin(), part->end());
     return all;
   };
-  // A dimension of `...` may be 1 on one side: then both are brought to the other's size.
+  // If a dimension of `...` is 1 in one term, it is broadcast to the size in the other.
   auto sizeOf = [&](int label) { return a.size(label) == 1 ? b.size(label) : a.size(label); };
   auto grouped = [&](const Term &term, const Labels &second, const Labels &third) {
     Term t = transposed(term, order({&batch, &second, &third}));

@@ -9,16 +9,16 @@
 
 namespace tressel::op {
 
-/// An equation for operands of known ranks. A label is a letter, or a number below 0 for a dimension that `...` stands
-/// for, counted from the last.
+/// An equation for operands of known ranks. A label is a letter, or a negative number for a dimension of `...`, counted
+/// from the last.
 struct Einsum {
   using Labels = std::vector<int>;
   std::vector<Labels> operands;
   Labels result;
 
-  /// Nothing and the reason in `error` if the equation is malformed or does not fit the operands.
+  /// Nothing if the equation is malformed or does not fit the operands; `error` gets the reason.
   static std::optional<Einsum> parse(std::string_view equation, std::span<const TensorType> operands, std::string &error);
-  /// The sizes of the labels agree, or are 1 for those of `...`; nothing if they do not.
+  /// The shape of the result. Sizes of equal labels must agree, or be 1 for labels of `...`; nothing if they do not.
   std::optional<Shape> shape(std::span<const TensorType> operands) const;
 };
 

@@ -90,7 +90,7 @@ Expr reduceLoss(const Expr &elements, std::string_view reduction) {
 
 Expr checkedLabels(const Expr &labels, const Expr &counts, Size classes) {
   Expr ids = cast(labels, DType::i64), zero = Expr::scalar(0, DType::i64);
-  // What is read at a place must be one: a negative place would count from the end.
+  // Replaces negative labels, which would index from the end, by an index out of range, so that the launch fails.
   Expr place = where(less(ids, zero), dim_size(classes), ids);
   return take(iota({classes}, 0, DType::i64), where(counts, place, zero), 0);
 }
@@ -141,7 +141,7 @@ Emitter::Ref Fragment::emit(const Expr &expr) {
     node.values = {emitter.constant(node.constant, expr.type().dtype)};
     return node.values[0];
   }
-  // A conversion to the type a value already has is left out, so that fragments may convert without asking.
+  // Omits conversions to the type that a value already has, so that fragments may convert unconditionally.
   if (node.op->isIdentity && node.operands.size() == 1) {
     TensorType from = node.operands[0].type();
     if (node.op->isIdentity(*node.op, {&from, 1}, node.types, node.attrs)) {

@@ -1,6 +1,6 @@
-// Expressions that composites' decompositions are written in: `exp(x - max(x, {axis}, true))`. The functions, one per
-// op, are generated (Exprs.h). Nothing is emitted until a decomposition is finished, then in post-order, so that the
-// order of the ops does not depend on the order in which the compiler evaluates arguments.
+// Expressions for decompositions of composites: `exp(x - max(x, {axis}, true))`. The functions, one per op, are
+// generated (Exprs.h). Ops are emitted once a decomposition is finished, in post-order, so that their order does not
+// depend on the order in which the C++ compiler evaluates arguments.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -25,13 +25,13 @@ private:
 
 template <typename T> Attr toAttr(const std::optional<T> &value) { return value ? Attr(*value) : Attr(); }
 
-/// The operands of an op in a decomposition do not suit it.
+/// A decomposition uses an op with operands that the op rejects.
 struct WrongOp : InternalError {
   explicit WrongOp(const std::string &why) : InternalError("a decomposition built a wrong op: " + why), why(why) {}
   std::string why;
 };
 
-/// An empty one stands for an optional operand that is absent.
+/// An empty Expr is an optional operand that is absent.
 class Expr {
 public:
   Expr() = default;
@@ -42,14 +42,13 @@ public:
   Sizes sizes() const { return {type().shape.begin(), type().shape.end()}; }
   DType dtype() const { return type().dtype; }
 
-  /// Throws WrongOp when the op does not accept the operands: a bug in the decomposition, but where types are inferred
-  /// from it.
-  /// Empty operands at the end are left out.
+  /// Throws WrongOp if the op rejects the operands. That is a bug in the decomposition, except where types are inferred
+  /// through it. Empty operands at the end are dropped.
   static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
-  /// A size as a scalar: a constant, or for a symbolic one what `dim_size` gives.
+  /// A size as a scalar: a constant, or for a symbolic size the op `dim_size`.
   static Expr number(Size size, DType type = DType::i64);
-  /// Constant tensors of a shape that holds the values: i64, and f32 or f64.
+  /// Constant tensors with these values: of i64, and of f32 or f64.
   static Expr table(const Ints &values, const Shape &shape);
   static Expr table(const std::vector<double> &values, const Shape &shape, DType type);
 
@@ -62,7 +61,7 @@ private:
     Attrs attrs;
     double constant = 0;
     std::optional<HostTensor> table;
-    std::vector<Emitter::Ref> values; ///< once emitted
+    std::vector<Emitter::Ref> values; ///< set once emitted
   };
   std::shared_ptr<Node> node;
   size_t result = 0;
@@ -78,20 +77,20 @@ inline Expr operator*(const Expr &a, double b) { return a * Expr::scalar(b, a.dt
 inline Expr operator/(const Expr &a, double b) { return a / Expr::scalar(b, a.dtype()); }
 inline Expr operator-(double a, const Expr &b) { return Expr::scalar(a, b.dtype()) - b; }
 
-/// The attribute `axis` of a reduction, handed on.
+/// The attribute `axis` of a reduction, as an argument of another one.
 inline OptionalInts optional(const Ints *values) { return values ? OptionalInts(*values) : OptionalInts(); }
 /// The element type of results that are floats: x's, or f32.
 inline DType floatType(const Expr &x) { return isFloat(x.dtype()) ? x.dtype() : DType::f32; }
-/// Converted to the type sums are best computed in: f32 for all but f64.
+/// Converts x to the type for accurate sums: f64 for f64, else f32.
 Expr wide(const Expr &x);
-/// x in the type in which results of `result` are computed: f64 for f64, else f32.
+/// Converts x to the type in which results of type `result` are computed: f64 for f64, else f32.
 Expr wide(const Expr &x, DType result);
-/// A loss of all elements: their mean, their sum, or, for "none", they themselves.
+/// Reduces the elements of a loss by "mean" or "sum"; "none" returns them.
 Expr reduceLoss(const Expr &elements, std::string_view reduction);
-/// Labels as i64, of which those that count must be classes: another one fails the launch.
+/// Labels as i64. A label where `counts` is true must be a valid class: if not, the launch fails.
 Expr checkedLabels(const Expr &labels, const Expr &counts, Size classes);
 
-/// What runs a fragment of a record: takes values of an emitter as expressions, and emits what it makes of them.
+/// Base of the code that runs a record's fragment: wraps an emitter's values as expressions, and emits the result.
 class Fragment {
 protected:
   explicit Fragment(Emitter &emitter) : emitter(emitter) {}
@@ -108,7 +107,8 @@ public:
   /// Empty for an optional operand that is absent.
   const Expr &input(int i) const;
   std::vector<Expr> inputsFrom(int i) const { return {inputs.begin() + i, inputs.end()}; }
-  /// As inferred; not to be asked by a decomposition that the op's types are inferred from (`inferDecomposition`).
+  /// The inferred type. A decomposition through which the op's types are inferred (`inferDecomposition`) must not ask
+  /// for it.
   const TensorType &resultType(int i);
   std::vector<Emitter::Ref> finish(const Expr &result) { return {emit(result)}; }
   std::vector<Emitter::Ref> finish(const std::vector<Expr> &results);
@@ -117,7 +117,7 @@ private:
   const OpInfo &op;
   const Attrs &attrs;
   std::vector<Expr> inputs;
-  std::vector<TensorType> resultTypes; ///< empty until asked for
+  std::vector<TensorType> resultTypes; ///< filled at first use
 };
 
 } // namespace tressel::op::expr

@@ -1,4 +1,4 @@
-// Costs, from the same descriptions that code is generated from.
+// Costs, derived from the loop forms and decompositions of ops.
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
 
@@ -6,7 +6,7 @@
 
 namespace tressel::op {
 
-/// Measured: generated code on vectors of 4096 f32, AVX-512, one thread, in units of 11.8 ps an element (`tressel
+/// Measured on generated code with vectors of 4096 f32, AVX-512, one thread, in units of 11.8 ps per element (`tressel
 /// run`).
 int64_t scalarFlops(ScalarOp op) {
   switch (op) {
@@ -70,22 +70,22 @@ Size flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std::sp
     return kernel ? static_cast<int64_t>(kernel->flops) : 0;
   }
   if (!loop) {
-    // A grouped convolution, say: the weights are read once per output point of their group.
+    // For example grouped convolutions: each output point reads the weights of its group once.
     if (op.family != Family::Convolution || !dim::isKnown(results.front().shape))
       return 0;
     int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape.extent(0));
     return 2 * dim::hint(dim::numElements(results.front().shape)) * perOutput;
   }
-  double points = 1; // sizes that no memory holds must not wrap around
+  double points = 1; // a double, as sizes beyond any memory must not wrap around
   for (Size d : loop->domain)
     points *= d == kDynamic ? 1 : static_cast<double>(dim::hint(d));
   const int64_t each = scalarFlops(loop->body) + (loop->combine != Combine::None);
-  constexpr auto kMost = static_cast<double>(int64_t(1) << 58); // sums of some fit
+  constexpr auto kMost = static_cast<double>(int64_t(1) << 58); // small enough that sums of some do not overflow
   return static_cast<int64_t>(std::min(points * static_cast<double>(each), kMost));
 }
 
 namespace {
-/// Adds up what a decomposition is made of.
+/// Sums up the costs of the ops of a decomposition.
 class CountingEmitter : public Emitter {
 public:
   std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) override {

@@ -46,7 +46,7 @@ Expr sumLike(const Expr &x, const TensorType &like) {
   result = cast(result, like.dtype);
   if (leading > 0)
     return reshape(result, {like.shape.begin(), like.shape.end()});
-  // A rule may give less than the operand's shape: the same everywhere.
+  // A rule may return a smaller shape if the cotangent is the same for all elements.
   return result.type().shape == like.shape ? result : broadcast_to(result, {like.shape.begin(), like.shape.end()});
 }
 
@@ -66,22 +66,22 @@ Expr countAlong(const Expr &x, const Ints *axis) {
   Size n = 1;
   for (int i = 0; i < x.rank(); ++i)
     n = mask >> i & 1 ? n * x.size(i) : n;
-  return Expr::number(n, accumulatorType(x.dtype())); // f16 ends at 65504
+  return Expr::number(n, accumulatorType(x.dtype())); // not in f16, which ends at 65504
 }
 
 Expr transposed(const Expr &matrices) { return swapaxes(matrices, -1, -2); }
 
 namespace {
-/// Scalar programs as elementwise ops.
+/// Translates scalar programs to elementwise ops.
 class Translation {
 public:
   Translation(const ScalarProgram &program, const std::vector<Expr> &operands, const Shape &shape)
       : program(program), operands(operands), shape(shape), made(program.nodes.size()) {}
 
-  /// Lets `value` stand for a node of the program.
+  /// Uses `value` for a node of the program.
   void set(int32_t node, const Expr &value) { made[static_cast<size_t>(node)] = value; }
 
-  /// The node's value times g; empty where it is zero everywhere.
+  /// The node's value times g; empty if it is zero everywhere.
   Expr times(int32_t at, const Expr &g) {
     const ScalarNode &node = nodeAt(at);
     auto constant = [&](int32_t arg, double value) {
@@ -120,7 +120,7 @@ private:
   Expr value(int32_t i) {
     Expr &e = made[static_cast<size_t>(i)];
     if (!e) {
-      const Expr built = build(nodeAt(i)); // `made` does not grow, but its entries are written meanwhile
+      const Expr built = build(nodeAt(i)); // a copy: entries of `made` change meanwhile
       made[static_cast<size_t>(i)] = built;
       return built;
     }
@@ -206,7 +206,7 @@ private:
   std::vector<Expr> made; ///< by node
 };
 
-/// The node of `in` that computes what `node` of `of` does, or -1.
+/// The node of `in` that computes the same as `node` of `of`, or -1.
 int32_t findNode(const ScalarProgram &of, int32_t node, const ScalarProgram &in) {
   ScalarNode wanted = of.nodes[static_cast<size_t>(node)];
   for (int32_t &arg : wanted.args)
@@ -234,7 +234,7 @@ public:
       if (!slope)
         continue;
       Translation translation(*slope, operands, result(0).type().shape);
-      // Of exp and the like the slope is made of the result, which is there.
+      // The slope of exp and the like is computed from the result, which exists already.
       const ScalarOp top = program.nodes[static_cast<size_t>(program.result)].op;
       if (top != ScalarOp::Operand && top != ScalarOp::Const && top != ScalarOp::Cast)
         if (const int32_t at = findNode(program, program.result, *slope); at >= 0)
@@ -262,7 +262,7 @@ static std::vector<Emitter::Ref> pullBackUnnamed(const OpInfo &op, Emitter &emit
   if (op.gradient) {
     try {
       return op.gradient(op, emitter, call);
-    } catch (const expr::NoGradient &reason) { // for these attributes; perhaps its decomposition has one
+    } catch (const expr::NoGradient &reason) { // no rule for these attributes; the decomposition may have one
       none = reason;
     }
   }
@@ -274,12 +274,11 @@ static std::vector<Emitter::Ref> pullBackUnnamed(const OpInfo &op, Emitter &emit
       inputs.push_back(call.operands[i]);
   Tape tape(emitter, inputs);
   const std::vector<Emitter::Ref> results = op.decompose(op, tape, call.operands, call.attrs);
-  if (tape.isOnly(op, call.attrs)) // it only converts operands, for a kernel
+  if (tape.isOnly(op, call.attrs)) // the decomposition only converts operands, so it gives no new rule
     throw none;
   const std::vector<Emitter::Ref> all = tape.backward(results, call.cotangents, call.operands);
   std::vector<Emitter::Ref> cotangents(all.size(), nullptr);
-  for (size_t i = 0; i < all.size();
-       ++i) // the cotangent of a value that stands in several places is whole: it counts once
+  for (size_t i = 0; i < all.size(); ++i) // a value that occurs several times has one cotangent, which counts once
     if (call.wanted[i] &&
         std::find(call.operands.begin(), call.operands.begin() + i, call.operands[i]) == call.operands.begin() + i)
       cotangents[i] = all[i];

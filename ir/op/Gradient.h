@@ -1,5 +1,5 @@
-// Reverse rules: from the cotangents of an op's results to those of its operands. A rule is written over expressions of
-// other ops, so that it runs wherever ops can be put (Emitter), and is itself differentiable.
+// Reverse rules: compute the cotangents of an op's operands from those of its results. A rule is written as expressions
+// of other ops, so that it works with any Emitter and is differentiable itself.
 #pragma once
 
 #include "ir/op/Expr.h"
@@ -11,7 +11,7 @@
 
 namespace tressel::op::expr {
 
-/// What a rule returns: a cotangent per operand, empty where it is zero; missing ones at the end are.
+/// The result of a rule: a cotangent per operand, empty for zero; missing ones at the end are zero.
 class Cotangents {
 public:
   Cotangents(Expr only) : values{std::move(only)} {}
@@ -20,7 +20,7 @@ public:
   std::vector<Expr> values;
 };
 
-/// One run of a reverse rule. Only what the wanted cotangents need is emitted.
+/// One application of a reverse rule. Emits only ops that the wanted cotangents need.
 class ReverseRule : Fragment {
 public:
   ReverseRule(Emitter &emitter, const GradientCall &call);
@@ -30,7 +30,7 @@ public:
   const Expr &result(int i) const { return results[static_cast<size_t>(i)]; }
   /// Empty where it is zero.
   const Expr &cotangent(int i) const { return cotangents[static_cast<size_t>(i)]; }
-  /// The cotangents in the operands' shapes and element types, per operand.
+  /// The cotangents, converted to the operands' shapes and element types.
   std::vector<Emitter::Ref> finish(const Cotangents &made);
 
 private:
@@ -38,46 +38,46 @@ private:
   std::vector<Expr> operands, results, cotangents;
 };
 
-/// x summed over the dimensions that `like` was broadcast along to get x's shape, in like's element type.
+/// Undoes a broadcast of `like` to x's shape: sums x over the broadcast dimensions, in like's element type.
 Expr sumLike(const Expr &x, const TensorType &like);
-/// A cotangent of a reduction's result, with dimensions of size 1 where x was reduced, so that it broadcasts to x. The
-/// same holds for its result.
+/// Restores the reduced dimensions of a reduction's result, or of its cotangent, with size 1, so that it broadcasts to
+/// x.
 Expr unreduced(const Expr &reduced, const Expr &x, const Ints *axis);
-/// Zeros of a type: what a rule scatters into.
+/// Zeros of a type, for example as the target of a scatter.
 Expr zeros(const TensorType &type);
-/// The number of elements of x along `axis`, as a scalar of the type that x is accumulated in.
+/// The number of elements of x along `axis`, as a scalar of x's accumulator type.
 Expr countAlong(const Expr &x, const Ints *axis);
 /// Matrices transposed: the last two dimensions exchanged.
 Expr transposed(const Expr &matrices);
 
-/// What a slice reads, put back: x at starts + i * strides (not negative, positive) of a tensor of zeros of these sizes.
+/// The inverse of a slice: x at starts + i * strides (not negative, positive) in a tensor of zeros of these sizes.
 Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints &strides);
 /// Indices of an op along `axis` with their other dimensions broadcast to x's, as i64.
 Expr broadcastIndices(const Expr &indices, const Expr &x, int64_t axis);
 
-// The rules of single ops that are more than a few lines.
+// Rules of single ops that are longer than a few lines.
 Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Ints &strides);
 Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
                         const Ints &padHigh, const Ints &dilations, int64_t groups, bool channelsLast);
 Cotangents convByWeightsGradient(const Expr &d, const Expr &x, const Expr &dy, const Ints &window, const Ints &strides,
                                  const Ints &padLow, const Ints &padHigh, const Ints &dilations, int64_t groups);
-/// Of max_pool and, with an empty y, of sum_pool.
+/// Gradient of max_pool, or of sum_pool if y is empty.
 Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
                   const Ints &dilations, bool channelsLast);
 
-/// Of batch_norm_train's three results. Two sums over the batch, of dy and of dy times the normalized x, are the
-/// cotangents of bias and scale and all that x's wants: neither waits for the other.
+/// Gradient for the three results of batch_norm_train. Two sums over the batch, of dy and of dy times the normalized x,
+/// are the cotangents of bias and scale, and all that x's cotangent needs; they do not depend on each other.
 Cotangents batchNormGradient(const Expr &dy, const Expr &dMean, const Expr &dVariance, const Expr &x, const Expr &scale,
                              double epsilon);
 
-/// Of prod: exact also where elements are zero.
+/// Gradient of prod, exact also where elements are zero.
 Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis);
-/// Of cumprod: exact also where elements are zero.
+/// Gradient of cumprod, exact also where elements are zero.
 Expr cumprodGradient(const Expr &dy, const Expr &x, int64_t axis, bool reverse, bool exclusive);
-/// Of cummax and cummin: each result's cotangent goes to the element that it is.
+/// Gradient of cummax and cummin: each result's cotangent goes to the element that it was taken from.
 Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t axis, bool reverse);
 
-/// A call has no reverse rule.
+/// Thrown for a call without a reverse rule.
 struct NoGradient : Error {
   explicit NoGradient(const std::string &what, const std::string &hint = {})
       : Error({.message = what + " cannot be differentiated", .hint = hint}) {}
@@ -87,16 +87,16 @@ struct NoGradient : Error {
 
 namespace tressel::op {
 
-/// The rule that an elementwise op's scalar program implies (Slope.h): the cotangent times the slope, as elementwise ops.
-/// What a condition masks stays masked, also where the cotangent is infinite.
+/// The reverse rule of an elementwise op, derived from its scalar program (Slope.h): the cotangent times the slope, as
+/// elementwise ops. Where a select masks an operand the product is zero, even for an infinite cotangent.
 std::vector<Emitter::Ref> gradientOfElementwise(const OpInfo &, Emitter &, const GradientCall &);
 
-/// The operands' cotangents of any call: by the op's rule, or, where it has none for these attributes, through its
-/// decomposition, whose ops are then emitted again; null where one is zero or not wanted. Throws NoGradient for a call
-/// that has neither.
+/// The operands' cotangents of any call: by the op's rule, or, if it has none for these attributes, through its
+/// decomposition, whose ops are then emitted again. Null where a cotangent is zero or not wanted. Throws NoGradient if
+/// there is neither.
 std::vector<Emitter::Ref> pullBack(const OpInfo &op, Emitter &emitter, const GradientCall &call);
 
-/// Passes ops on to an emitter and remembers them, to go back over them. Two results never have one Ref.
+/// Forwards ops to an emitter and records them for a backward pass. No two results have the same Ref.
 class Tape : public Emitter {
 public:
   /// Ops are differentiated with respect to `inputs`.
@@ -107,33 +107,33 @@ public:
   Ref constant(const HostTensor &value) override { return emitter_.constant(value); }
   TensorType typeOf(Ref value) override { return emitter_.typeOf(value); }
 
-  /// Remembers a call whose results exist. The attributes are complete. See enter() for `origin`.
+  /// Records a call whose results exist already. The attributes are complete. For `origin` see enter().
   void note(const OpInfo &op, std::span<const Ref> operands, std::span<const Ref> results, const Attrs &attrs,
             const void *origin = nullptr);
-  /// What gives the operands' cotangents of a call, null where one is zero or not wanted.
+  /// Computes the operands' cotangents of a call; null where one is zero or not wanted.
   using PullBack = std::function<std::vector<Ref>(const GradientCall &)>;
-  /// Remembers a call of something else than an op with a rule.
+  /// Records a call that is no op with a rule.
   void note(PullBack pull, std::span<const Ref> operands, std::span<const Ref> results, const void *origin = nullptr);
 
-  /// Whether a value depends on the inputs, and is one that has a cotangent.
+  /// Whether a value depends on the inputs and is differentiable.
   bool isActive(Ref value) { return active_.contains(value) && isFloat(emitter_.typeOf(value).dtype); }
 
-  /// The cotangents of `inputs`, given those of `results` (null where zero); null where one is zero. What it emits is
-  /// not remembered.
+  /// The cotangents of `inputs`, from those of `results` (null for zero); null where one is zero. Ops that it emits are
+  /// not recorded.
   std::vector<Ref> backward(std::span<const Ref> results, std::span<const Ref> cotangents, std::span<const Ref> inputs);
 
-  /// Whether all that is remembered are such calls, at least one, and conversions.
+  /// Whether the tape has only conversions and calls of this op with these attributes, at least one of the latter.
   bool isOnly(const OpInfo &op, const Attrs &attrs) const;
 
 protected:
-  /// pullBack, or what else is known of an op.
+  /// Computes the cotangents of an op's operands; subclasses add ops that pullBack does not know.
   virtual std::vector<Ref> pull(const OpInfo &op, const GradientCall &call) { return pullBack(op, emitter_, call); }
-  /// What follows comes of the call that was noted with this origin.
+  /// Called before the cotangents of the call with this origin are computed.
   virtual void enter(const void *) {}
 
 private:
   struct Call {
-    const OpInfo *op; ///< null where there is a `pull`
+    const OpInfo *op; ///< null for a call with a `pull`
     std::vector<Ref> operands, results;
     Attrs attrs;
     PullBack pull;
@@ -144,8 +144,8 @@ private:
   }
 
   Emitter &emitter_;
-  std::unordered_set<Ref> active_; ///< depend on the inputs
-  std::vector<Call> calls_;        ///< those of them that have an active operand
+  std::unordered_set<Ref> active_; ///< values that depend on the inputs
+  std::vector<Call> calls_;        ///< recorded calls with an active operand
 };
 
 } // namespace tressel::op

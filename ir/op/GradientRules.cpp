@@ -1,4 +1,4 @@
-// Reverse rules that are more than a few lines.
+// Reverse rules that are longer than a few lines.
 #include "ir/op/Exprs.h"
 #include "ir/op/Gradient.h"
 #include "ir/op/Infer.h"
@@ -15,7 +15,7 @@ Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints 
     const Size n = x.size(d);
     const Size behind = sizes[i] - starts[i] - (n - 1) * strides[i] - 1;
     if (strides[i] > 1 && (dim::bounds(starts[i]).lo < 0 || dim::bounds(behind).lo < 0)) {
-      // Of open sizes it is not certain that there are elements; each goes to its place.
+      // With symbolic sizes there may be no elements; each is padded into place.
       Sizes whole = result.sizes(), along(whole.size(), 1);
       along[i] = n;
       const Expr places = reshape(iota({n}, 0, DType::i64) * strides[i] + Expr::number(starts[i]), along);
@@ -25,18 +25,18 @@ Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints 
       low[i] = 0;
       continue;
     }
-    if (strides[i] > 1) { // each element followed by zeros
+    if (strides[i] > 1) { // interleave elements with zeros
       Sizes split = result.sizes(), before(split.size() + 1, 0), after = before, joined = split;
       split.insert(split.begin() + static_cast<ptrdiff_t>(i) + 1, 1);
       after[i + 1] = strides[i] - 1;
       joined[i] *= strides[i];
       result = reshape(pad(reshape(result, split), before, after), joined);
-      Sizes from(joined.size(), 0), to = joined; // nothing follows the last one
+      Sizes from(joined.size(), 0), to = joined; // no zeros after the last one
       to[i] = (n - 1) * strides[i] + 1;
       result = slice(result, from, to);
     }
     const Size room = sizes[i] - result.size(static_cast<int>(i));
-    if (dim::bounds(room - low[i]).lo < 0) // a size may be 0, and what begins behind it is empty
+    if (dim::bounds(room - low[i]).lo < 0) // a size may be 0, and a slice that begins behind it is empty
       low[i] = dim::min(low[i], room);
     high[i] = room - low[i];
   }
@@ -61,7 +61,7 @@ Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Int
     from[i] = starts[i].numberOr(0) < 0 ? dim::max(starts[i] + size, strides.empty() || strides[i] > 0 ? Size(0) : Size(-1)) : starts[i];
     if (!strides.empty())
       by[i] = strides[i];
-    if (by[i] < 0) { // from the other end
+    if (by[i] < 0) { // count from the other end
       from[i] = dim::min(from[i], size - 1) + (n - 1) * by[i];
       by[i] = -by[i];
       turned.push_back(d);
@@ -72,10 +72,11 @@ Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Int
   return unslice(turned.empty() ? dy : flip(dy, turned), x.sizes(), from, by);
 }
 
-/// The dimension `from` moved to `to`.
+/// Moves dimension `from` to `to`.
 static Expr moved(const Expr &x, int64_t from, int64_t to) { return moveaxis(x, {from}, {to}); }
 
-/// By the data: what each element of the result saw gets its share back.
+/// The cotangent of a convolution's data: each element of the result passes its share back to the elements that it
+/// read.
 static Expr convByData(const Expr &dy, const Expr &w, const TensorType &x, const Ints &strides, const Ints &padLow,
                        const Ints &padHigh, const Ints &dilations, int64_t groups) {
   auto entry = [](const Ints &list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; };
@@ -90,13 +91,14 @@ static Expr convByData(const Expr &dy, const Expr &w, const TensorType &x, const
                        "give the dimension a lower bound: DimSpec(\"height\", 8, 512)");
     const Size size = x.shape[i + 2], reached = (dy.size(i + 2) - 1) * entry(strides, at, 1) +
                                                 (w.size(i + 2) - 1) * entry(dilations, at, 1) + 1 - low[at] - high[at];
-    const Size rest = size - reached; // only windows that reach into the padding see this much, or none does
+    const Size rest = size - reached; // elements that no window reads, or only windows that reach into the padding
     beyond.push_back(rest.numberOr(0));
-    if (!rest.isNumber()) { // all that windows reach, then zeros, and the size of x of them all
+    if (!rest.isNumber()) { // pad what windows read with zeros, then slice to the size of x
       high[at] = 0;
       after[d] = size, isPadded = isCut = true;
     }
-    if (dim::bounds(reached + beyond[at]).lo < 1) { // conv_transpose makes nothing empty: the padding is cut off behind it
+    // conv_transpose has no empty results, so the padding is cut off afterwards
+    if (dim::bounds(reached + beyond[at]).lo < 1) {
       begin[d] = low[at];
       low[at] = high[at] = 0, isCut = true;
     }
@@ -117,7 +119,7 @@ Cotangents batchNormGradient(const Expr &dy, const Expr &dMean, const Expr &dVar
   for (int d = 2; d < x.rank(); ++d)
     axes.push_back(d);
   auto toChannels = [&](const Expr &e) { return reshape(wide(e), perChannel); };
-  // As the op computes them.
+  // Recomputed as the op computes them.
   const Expr v = wide(x);
   const auto [m, variance] = moments(v, axes, true);
   const Expr centered = v - m, perDeviation = rsqrt(variance + epsilon), count = countAlong(x, &axes);
@@ -154,7 +156,7 @@ Cotangents convByWeightsGradient(const Expr &d, const Expr &x, const Expr &dy, c
           conv(x, d, strides, padLow, padHigh, dilations, groups)};
 }
 
-/// Of windows that stand side by side: each element is in one of them at most.
+/// Gradient of pooling whose windows do not overlap: each element is in at most one of them.
 static Expr tiledPoolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, int space) {
   Sizes covered = x.sizes(), split, one, start(covered.size(), 0), rest = start;
   Ints inside;
@@ -172,15 +174,15 @@ static Expr tiledPoolGradient(const Expr &dy, const Expr &x, const Expr &y, cons
   Expr spread = reshape(dy, one);
   if (y) {
     const Expr isIt = cast(equal(reshape(slice(x, start, covered), split), reshape(y, one)), dy.dtype());
-    spread = isIt * (spread / sum(isIt, inside, true)); // of equal ones in a window each gets a share
+    spread = isIt * (spread / sum(isIt, inside, true)); // equal elements of a window share the cotangent
   } else {
     spread = broadcast_to(spread, split);
   }
   return pad(reshape(spread, covered), start, rest);
 }
 
-/// How many elements to add to `have` so that there are `need` at least, in a form that bounds of symbols show to be
-/// enough.
+/// How many elements to add to `have` to get at least `need`, as an expression for which bounds of symbols prove that
+/// it is enough.
 static Size lacking(Size have, Size need) {
   const Size least = dim::max(0, need - have);
   return dim::bounds(have + least - need).lo >= 0 ? least : dim::max(0, need);
@@ -197,7 +199,7 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
     isTiled &= dim::bounds(x.size(i + space) - dy.size(i + space) * window[static_cast<size_t>(i)]).lo >= 0;
   if (isTiled)
     return tiledPoolGradient(dy, x, y, window, space);
-  // x with room for every window; and how many steps of them x has, whole ones.
+  // x padded so that every window fits, and its size in whole steps of the windows.
   Sizes before(x.type().shape.size(), 0), after = before, sizes = x.sizes(), steps = sizes, none = before;
   Ints by(sizes.size(), 1), first(sizes.size(), 0);
   for (int i = 0; i < spatial; ++i) {
@@ -209,7 +211,7 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
     before[d] = low[at];
     after[d] = lacking(low[at] + sizes[d], covered);
   }
-  std::vector<Sizes> places{Sizes(sizes.size(), 0)}; // where the first window has each of its elements
+  std::vector<Sizes> places{Sizes(sizes.size(), 0)}; // position of each element of the first window
   for (int i = 0; i < spatial; ++i) {
     std::vector<Sizes> more;
     for (const Sizes &place : places)
@@ -221,7 +223,7 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
   }
   Expr padded = y ? pad(x, before, after, -std::numeric_limits<double>::infinity()) : Expr(), share = dy;
   auto isEqual = [&](const Expr &a, const Expr &b) { return cast(equal(a, b), dy.dtype()); };
-  if (y) { // of equal ones in a window each gets a share
+  if (y) { // equal elements of a window share the cotangent
     Expr count;
     for (const Sizes &place : places) {
       Sizes limits = place;
@@ -232,10 +234,10 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
     }
     share = dy / count;
   }
-  // Elements at the same place in the windows' steps (their phase) lie in windows at the same distances, so each phase
-  // is a sum over shifted shares, without anything between. In row-major order of the phases.
+  // Elements at the same position within a step of the windows (their phase) are in windows at the same distances. So
+  // the gradient of each phase is a sum of shifted shares, without dilation. Phases are in row-major order.
   auto floorDiv = [](int64_t a, int64_t b) { return (a >= 0 ? a : a - b + 1) / b; };
-  Ints earliest(steps.size(), 0), latest = earliest; // of a window's steps, counted from an element of it
+  Ints earliest(steps.size(), 0), latest = earliest; // steps from an element to the windows that contain it
   for (const Sizes &place : places)
     for (size_t d = 0; d < steps.size(); ++d) {
       const int64_t step = floorDiv(first[d] + place[d].number(), by[d]);
@@ -252,7 +254,7 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
   size_t numPhases = 1;
   for (int64_t each : by)
     numPhases *= static_cast<size_t>(each);
-  std::vector<Expr> phases(numPhases), ofPhase(numPhases); // their gradients, and their part of x
+  std::vector<Expr> phases(numPhases), ofPhase(numPhases); // their gradients, and their elements of x
   for (const Sizes &place : places) {
     size_t phase = 0;
     Sizes from = place, shift = place, to = place;
@@ -272,9 +274,9 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
     phases[phase] = phases[phase] ? phases[phase] + part : part;
   }
   for (Expr &phase : phases)
-    if (!phase) // no window reaches there
+    if (!phase) // no window contains these elements
       phase = full(steps, 0, dy.dtype());
-  // Side by side again, from the last dimension on.
+  // Interleaves the phases again, from the last dimension on.
   for (size_t d = steps.size(); d-- > 0;) {
     const auto count = static_cast<size_t>(by[d]);
     if (count == 1)
@@ -292,7 +294,7 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
 }
 
 Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis) {
-  // What is multiplied as the last dimension, of which each element gets the product of all others.
+  // Moves the multiplied dimensions to the end as one; each of its elements needs the product of all others.
   const uint32_t mask = *normalizeAxes(axis, x.rank());
   Ints order, back(x.type().shape.size());
   Sizes kept;
@@ -315,8 +317,8 @@ Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis) {
 }
 
 Expr cumprodGradient(const Expr &dy, const Expr &x, int64_t axis, bool reverse, bool exclusive) {
-  // Result j changes with element i by the product of the others that are in it: exact where elements are zero, but a
-  // square of products.
+  // The derivative of result j by element i is the product of the other elements in it. Computing these is exact where
+  // elements are zero, but takes a square number of products.
   const int d = *normalizeAxis(axis, x.rank());
   Sizes row = x.sizes(), square = x.sizes();
   row.insert(row.begin() + d, 1);
@@ -330,7 +332,7 @@ Expr cumprodGradient(const Expr &dy, const Expr &x, int64_t axis, bool reverse, 
 }
 
 Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t axis, bool reverse) {
-  // The nearest element, looking back, that is the extremum.
+  // Finds the last element so far that equals the extremum.
   const int d = *normalizeAxis(axis, x.rank());
   const Expr place = iota(x.sizes(), d, DType::i64);
   const Expr isIt = equal(x, y);

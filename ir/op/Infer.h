@@ -6,10 +6,11 @@
 
 namespace tressel::op {
 
-/// The error "matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]". Rule 0: none, a matter of form.
+/// The error "matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]". Rule 0 omits the number, for errors of
+/// form.
 Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::span<const TensorType> operands);
-/// `op.infer`, with what it throws (sizes beyond 64 bits, an expression where a number must stand) as its error: what
-/// callers use that cannot vouch for the operands and attributes.
+/// `op.infer`, with exceptions (sizes beyond 64 bits, an expression where a number is required) turned into errors. For
+/// operands and attributes that are not validated.
 Inferred inferTypes(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs);
 /// An error for a wrong number of operands, or nothing.
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands);
@@ -33,34 +34,34 @@ inline Size size(const Attr &attr) { return std::get<Size>(attr); }
 inline Sizes sizesOf(const Shape &shape) { return {shape.begin(), shape.end()}; }
 inline int64_t integer(const Attr &attr) { return std::get<int64_t>(attr); }
 
-/// How a scatter's mode ("set", "add", "mul", "min", "max") is numbered for its kernel; nothing for other words.
+/// The number that a scatter's kernel has for a mode ("set", "add", "mul", "min", "max"); nothing for other words.
 std::optional<int64_t> scatterMode(std::string_view name);
-/// The same for a running total.
+/// The same for the kernel of a scan.
 int64_t scanMode(Combine combine);
 
-/// Per spatial dimension: what convolutions and pooling say by lists that may be empty.
+/// Window of a convolution or pooling, per spatial dimension, from attributes whose lists may be empty.
 struct WindowSpec {
   int spatial = 0;
   int64_t size[3], stride[3], low[3], high[3], dilation[3];
-  /// A last window may reach beyond the padding, if it begins in x or in the padding before it.
+  /// Adds a last window that reaches beyond the padding, if it begins within x or the padding before it.
   bool ceil = false;
-  /// Elements between the first and the last one under the window, both included.
+  /// Elements from the first to the last one under the window, both included.
   int64_t extent(int i) const { return (size[i] - 1) * dilation[i] + 1; }
   /// Output size; kDynamic stays. 0 when the window does not fit.
   Size output(int i, Size input) const;
-  /// Whether windows may read what is not in x.
+  /// Whether windows may reach outside of x.
   bool leaves(int i, Size input) const;
 };
-/// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`,
+/// Nothing for lists of wrong length or with invalid entries. Empty strides become the sizes if `stridesFollowSizes`,
 /// else 1.
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
                                      const Ints &high, const Ints &dilations, bool stridesFollowSizes);
 
-/// Where an image has its channels, and the first of its spatial dimensions: [batch, channels, spatial...], or, by the
-/// attribute `channels_last`, [batch, spatial..., channels].
+/// The dimension of an image's channels, and its first spatial one: [batch, channels, spatial...], or with the
+/// attribute `channels_last` [batch, spatial..., channels].
 struct ImageDims {
   int channels, space;
-  /// The whole shape.
+  /// The image's shape from its parts.
   Shape shape(Size batch, Size channelsSize, std::span<const Size> spatial) const;
 };
 ImageDims imageDims(const OpInfo &op, const Attrs &attrs, int rank);
@@ -71,10 +72,10 @@ inline Ints numbersOf(std::span<const Size> sizes) {
     numbers.push_back(size.number());
   return numbers;
 }
-/// product *= size; false if it leaves 64 bits.
+/// product *= size; false on overflow of 64 bits.
 bool multiply(Size &product, Size size);
 
-/// The size that an attribute gives: not below 0 for sure, or nothing.
+/// Whether an attribute is valid as a size: certainly not negative.
 inline bool isSizeAttr(Size size) { return dim::bounds(size).lo >= 0; }
 
 /// The result of adaptive pooling; nothing if the sizes do not fit.

@@ -1,5 +1,4 @@
-// Result types of ops that are written in other ops, and of values made of nothing: the numbered rules; the types are
-// those of the decomposition.
+// Type inference of composites and creations: checks the numbered rules, and takes the types from the decomposition.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
@@ -7,7 +6,7 @@
 namespace tressel::op {
 
 namespace {
-/// Values are types.
+/// Runs a decomposition on types instead of values.
 class TypeEmitter final : public Emitter {
 public:
   std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) override {
@@ -48,7 +47,7 @@ Inferred inferDecomposition(const OpInfo &op, std::span<const TensorType> operan
         return inferError(op, 0, "the result does not fit into memory", operands);
     return result;
   } catch (const expr::WrongOp &wrong) {
-    const std::string name = std::string(op.name) + ": "; // of a decomposition that calls its op again
+    const std::string name = std::string(op.name) + ": "; // for a decomposition that calls its own op
     return inferError(op, 0, wrong.why.starts_with(name) ? wrong.why.substr(name.size()) : wrong.why, operands);
   }
 }
@@ -112,7 +111,7 @@ Inferred inferRoll(const OpInfo &op, std::span<const TensorType> operands, const
   return inferred(x);
 }
 
-/// Makes a size `times` as large; false if there could be no such tensor.
+/// Multiplies a size by `times`; false if no memory could hold the tensor.
 static bool enlarge(Shape &shape, int dim, Size times) { return multiply(shape[dim], times) && fitsMemory(shape); }
 
 Inferred inferTile(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {

@@ -1,10 +1,10 @@
-// Result types of elementwise ops, creations and reductions.
+// Type inference of elementwise ops, creations and reductions.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
 namespace tressel::op {
 
-/// C2 of elementwise ops; null when the operands suit.
+/// Rule C2 of elementwise ops; null if the operands are valid.
 static const char *unsuitable(const OpInfo &op, std::span<const TensorType> operands) {
   DType type = computeType(op, operands, {});
   if (op.compute == ComputeClass::Bits)
@@ -24,7 +24,7 @@ static const DType *dtypeAttr(const OpInfo &op, const Attrs &attrs) {
 }
 
 static DType resultType(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
-  if (!op.elementwise) // written in elementwise ops
+  if (!op.elementwise) // a composite of elementwise ops
     return computeType(op, operands, {});
   switch (op.elementwise->element) {
   case ElementRule::Compute: return computeType(op, operands, {});
@@ -58,7 +58,7 @@ Inferred inferDivmod(const OpInfo &op, std::span<const TensorType> operands, con
   return result;
 }
 
-/// C1 of creations: the attribute `shape` as a shape.
+/// Rule C1 of creations: the attribute `shape` as a shape.
 static std::optional<Shape> shapeAttr(const OpInfo &op, const Attrs &attrs) {
   const Sizes &sizes = op::sizes(attrs[static_cast<size_t>(op.attrIndex("shape"))]);
   if (sizes.size() > static_cast<size_t>(kMaxRank))
@@ -101,7 +101,7 @@ Inferred inferRandom(const OpInfo &op, std::span<const TensorType> operands, con
   return result;
 }
 
-/// Without the dimensions of `mask`, or with size 1 there.
+/// The shape without the dimensions of `mask`, or with size 1 for these.
 static Shape reducedShape(const Shape &shape, uint32_t mask, bool keepdims) {
   Shape result;
   for (int i = 0; i < shape.rank(); ++i) {

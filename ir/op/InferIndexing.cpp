@@ -1,4 +1,4 @@
-// Result types of ops that sort, run along a dimension, or read and write at computed places.
+// Type inference of ops that sort, run along a dimension, or read and write at computed places.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
@@ -66,8 +66,9 @@ Inferred inferScan(const OpInfo &op, std::span<const TensorType> operands, const
   return inferred(result);
 }
 
-// --- Along an axis -----------------------------------------------------------------------------------------------------
-/// Sizes that broadcast, all but that of `axis`.
+// --- Along an axis
+// -----------------------------------------------------------------------------------------------------
+/// Broadcasts two shapes in all dimensions but `axis`.
 static std::optional<Shape> broadcastBesides(const Shape &a, const Shape &b, int axis) {
   Shape left = a, right = b;
   left[axis] = right[axis] = 1;
@@ -109,8 +110,9 @@ Inferred inferPutAlongAxis(const OpInfo &op, std::span<const TensorType> operand
   return inferred(x);
 }
 
-// --- By index vectors ----------------------------------------------------------------------------------------------------
-/// The number of leading dimensions that the last dimension of `indices` names; nothing if there is none.
+// --- By index vectors
+// ----------------------------------------------------------------------------------------------------
+/// The number of leading dimensions that the last dimension of `indices` addresses; nothing if it is invalid.
 static std::optional<int> depthOf(const TensorType &indices, int most) {
   if (indices.rank() == 0 || !indices.shape.back().isNumber() || indices.shape.back().number() < 1 ||
       indices.shape.back().number() > most)

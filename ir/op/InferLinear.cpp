@@ -1,4 +1,4 @@
-// Result types of contractions, convolutions, pooling and composites.
+// Type inference of contractions, convolutions, pooling and composites.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 

@@ -1,4 +1,4 @@
-// Result types of views, data movement and indexing.
+// Type inference of views, data movement and indexing.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 

@@ -96,7 +96,7 @@ Size WindowSpec::output(int i, Size input) const {
   const Size room = input + low[i] + high[i] - extent(i), whole = dim::floorDiv(room, stride[i]) + 1;
   if (!ceil)
     return dim::max(0, whole);
-  // One more if there is a rest and that window begins early enough; none if not even the first fits.
+  // One more window for a remainder, if it begins early enough; none if not even the first fits.
   const Size begins = dim::floorDiv(input + low[i] - 1, stride[i]) + 1;
   const Size count = dim::min(dim::ceilDiv(room, stride[i]) + 1, begins);
   return dim::max(0, dim::min(count, whole * 2));
@@ -111,7 +111,7 @@ bool WindowSpec::leaves(int i, Size input) const {
 
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
                                      const Ints &high, const Ints &dilations, bool stridesFollowSizes) {
-  constexpr int64_t limit = int64_t(1) << 31; // keeps the arithmetic on sizes far from overflow
+  constexpr int64_t limit = int64_t(1) << 31; // keeps arithmetic on sizes from overflowing
   WindowSpec spec;
   spec.spatial = spatial;
   size_t n = static_cast<size_t>(spatial);
@@ -132,8 +132,8 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
   return spec;
 }
 
-/// As below, over expressions. What lies outside on the far side makes the count negative, so it is clamped there
-/// alone: equal numbers of elements are found equal.
+/// sliceRange for symbolic sizes. A range beyond the far end gives a negative count, so only the count is clamped: then
+/// equal numbers of elements have equal expressions.
 static SliceRange symbolicRange(Size size, Size start, Size limit, int64_t stride) {
   const bool up = stride > 0;
   const Size lowest = up ? 0 : -1, highest = up ? size : size - 1;
@@ -153,7 +153,7 @@ static SliceRange symbolicRange(Size size, Size start, Size limit, int64_t strid
 SliceRange sliceRange(Size size, Size start, Size limit, int64_t stride) {
   if (!size.isNumber() || !start.isNumber() || !limit.isNumber())
     return symbolicRange(size, start, limit, stride);
-  // As Python: an index counts from the end when negative, then is clamped to what the direction can reach.
+  // As in Python: a negative index counts from the end, and is then clamped to what the direction can reach.
   const int64_t n = size.number(), lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? n : n - 1;
   auto place = [&](int64_t i) {
     if (i < 0)

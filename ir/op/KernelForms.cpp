@@ -1,4 +1,4 @@
-// Ops as calls of bitcode kernels. What the parameters mean is said in codegen/bitcode/kernels.
+// Ops as calls of bitcode kernels. The kernels' sources in codegen/bitcode/kernels document the parameters.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
@@ -9,7 +9,7 @@
 
 namespace tressel::op {
 
-/// A dimension with the number of indices before it and of elements between its neighbours.
+/// Lines along a dimension: their length, and the numbers of indices before and behind the dimension.
 struct Lines {
   Size outer = 1, size = 1, inner = 1;
   Lines(const Shape &shape, int axis) : size(shape[axis]) {
@@ -18,7 +18,7 @@ struct Lines {
     for (int i = axis + 1; i < shape.rank(); ++i)
       inner *= shape[i];
   }
-  /// Neighbouring lines that one unit does together.
+  /// Number of adjacent lines that one unit computes together.
   int64_t block() const { return std::clamp<int64_t>(dim::hint(inner), 1, 64); }
   Size blocks() const { return outer * dim::ceilDiv(inner, block()); }
 };
@@ -31,13 +31,13 @@ static Size product(const Shape &shape, int from, int to) {
 }
 
 static std::string named(const char *kernel, DType type) { return std::string(kernel) + "_" + std::string(nameOf(type)); }
-/// Kernels that only move elements know their width alone.
+/// Kernels that only move elements exist once per element width.
 static std::string byWidth(const char *kernel, DType type) {
   return std::string(kernel) + "_b" + std::to_string(sizeOf(type));
 }
 static double hinted(Size size) { return static_cast<double>(dim::hint(size)); }
 
-/// The operands' sizes are known, and indices have the type that kernels read.
+/// Whether sizes are known and indices have the type that kernels read.
 static bool isKnown(std::span<const TensorType> types) {
   return std::all_of(types.begin(), types.end(), [](const TensorType &t) { return dim::isKnown(t.shape); });
 }
@@ -67,7 +67,7 @@ std::optional<KernelForm> kernelFormTopK(const OpInfo &op, std::span<const Tenso
   return orderForm(op.name, operands[0], integer(attrs[1]), size(attrs[0]), std::get<bool>(attrs[2]));
 }
 
-/// Attributes: axis, reverse, and for sums and products exclusive. The kernel converts nothing.
+/// Attributes: axis, reverse, and for sums and products exclusive. The kernel does no conversions.
 std::optional<KernelForm> kernelFormScan(const OpInfo &op, std::span<const TensorType> operands,
                                          std::span<const TensorType> results, const Attrs &attrs) {
   const TensorType &x = operands[0];
@@ -151,7 +151,7 @@ std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span
   const TensorType &x = operands[0], &update = operands[1];
   if (operands[2].dtype != DType::i64 || update.dtype != x.dtype || !isKnown(operands))
     return std::nullopt;
-  constexpr int64_t enoughUnits = 16; // for all threads; more of them only cost looking at those that stay
+  constexpr int64_t enoughUnits = 16; // enough for all threads: more would only add units in which nothing is updated
   int lead = 0;
   Size units = 1;
   for (; lead < x.rank() - 1 && dim::hint(units) < enoughUnits; ++lead)
@@ -164,14 +164,14 @@ std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span
 
 // --- Attention -----------------------------------------------------------------------------------------------------------
 namespace {
-/// How a mask, which broadcasts to the scores, lies: head h has matrix h / shared % heads of it, dense [queries, keys], or
-/// [1, keys] if `row` (elements from query to query) is 0.
+/// Layout of a mask that broadcasts to the scores: head h uses matrix h / shared % heads, dense [queries, keys], or [1,
+/// keys] if `row` (elements from query to query) is 0.
 struct MaskLayout {
   Size heads = 1, shared = 1, row = 0;
 };
 } // namespace
 
-/// None if heads do not follow such a rule, or all keys share a value.
+/// None if heads follow no such rule, or if the mask broadcasts along the keys.
 static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, Size keys) {
   const int rank = q.rank();
   auto sizeOf = [&](int d) {
@@ -181,7 +181,7 @@ static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, S
     return std::nullopt;
   MaskLayout layout;
   layout.row = dim::equal(sizeOf(rank - 2), 1) ? Size() : keys;
-  enum { Shared, Own, Repeated } part = Shared; // from the innermost dimension on
+  enum { Shared, Own, Repeated } part = Shared; // for dimensions from the innermost outwards
   for (int d = rank - 3; d >= 0; --d) {
     if (dim::equal(q[d], 1))
       continue;
@@ -200,9 +200,9 @@ static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, S
   return layout;
 }
 
-/// attention_f32 is a kernel of runtime/kernels; those of 16-bit floats are for GPUs alone (codegen/cuda/device). heads, heads
-/// that share keys and values, queries, keys, size, width, causal, and the bits of the scale as a double; with a mask also its
-/// layout.
+/// attention_f32 is a kernel of runtime/kernels; kernels of 16-bit floats exist for GPUs only (codegen/cuda/device).
+/// Parameters: heads, heads that share keys and values, queries, keys, size, width, causal, and the bits of the scale
+/// as a double; with a mask also its layout.
 std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const TensorType> operands,
                                               std::span<const TensorType>, const Attrs &attrs) {
   const TensorType &q = operands[0], &k = operands[1], &v = operands[2];

@@ -1,6 +1,5 @@
-// How an op reads its operands when it is written as one loop nest: the interface through which clustering and code
-// generation see elementwise ops, broadcasts, reductions, contractions, windows, and data movement alike. An op
-// that has no such form (sort, say) has a kernel of its own.
+// An op as one loop nest: the interface through which clustering and code generation see elementwise ops, broadcasts,
+// reductions, contractions, windows and data movement. An op without a loop form (sort, for example) has a kernel form.
 #pragma once
 
 #include "ir/op/ScalarProgram.h"

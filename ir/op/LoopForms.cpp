@@ -1,4 +1,4 @@
-// Loop nests of elementwise ops, reductions and data movement.
+// Loop forms of elementwise ops, reductions and data movement.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
@@ -14,7 +14,7 @@ static ScalarProgram loadOperand(DType from, DType to) {
   return std::move(recorder.program);
 }
 
-/// NumPy broadcasting: dimensions count from the last, size 1 stays at 0.
+/// NumPy broadcasting: dimensions are aligned at the last, and those of size 1 have index 0.
 static OperandMap broadcastMap(const Shape &from, const Shape &to) {
   OperandMap map;
   int offset = to.rank() - from.rank();
@@ -23,7 +23,7 @@ static OperandMap broadcastMap(const Shape &from, const Shape &to) {
   return map;
 }
 
-/// A dynamic size may turn out to be 1 where the result is larger: then no fixed map is right.
+/// Whether a dynamic size may be 1 at run time while the result is larger: then no fixed map is valid.
 static bool mayBroadcastAtRunTime(const Shape &from, const Shape &to) {
   int offset = to.rank() - from.rank();
   for (int i = 0; i < from.rank(); ++i)
@@ -87,7 +87,7 @@ std::optional<LoopForm> loopFormReduction(const OpInfo &op, std::span<const Tens
   return loop;
 }
 
-/// One loop over the result that copies from an operand.
+/// A loop over the result that copies from an operand.
 static LoopForm movement(std::span<const TensorType> operands, const TensorType &result, OperandMap map) {
   LoopForm loop;
   loop.domain = sizesOf(result.shape);
@@ -156,7 +156,7 @@ std::optional<LoopForm> loopFormConcat(const OpInfo &, std::span<const TensorTyp
   int rank = results.front().rank(), axis = *normalizeAxis(integer(attrs[0]), rank);
   for (const TensorType &t : operands)
     if (t.dtype != results.front().dtype)
-      return std::nullopt; // the body loads one type: the decomposition converts
+      return std::nullopt; // the scalar program loads a single type: the decomposition converts
   LoopForm loop = movement(operands, results.front(), {});
   loop.operands.clear();
   loop.alternatives = operands.size() > 1;

@@ -1,4 +1,4 @@
-// Loop nests of contractions, convolutions and pooling.
+// Loop forms of contractions, convolutions and pooling.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
@@ -6,7 +6,7 @@
 
 namespace tressel::op {
 
-/// operand 0 times operand 1, in the result's accumulator type.
+/// Operand 0 times operand 1, in the result's accumulator type.
 static ScalarProgram product(std::span<const TensorType> operands, DType result) {
   ScalarRecorder recorder;
   std::vector<Sym> values;
@@ -55,8 +55,8 @@ std::optional<LoopForm> loopFormMatmul(const OpInfo &op, std::span<const TensorT
   return loop;
 }
 
-/// The windowed operand x: its spatial dimensions at stride * output + dilation * window - low. Guarded when windows
-/// leave it.
+/// The map of the windowed operand x: spatial dimensions at stride * output + dilation * window - low. Guarded if
+/// windows may reach outside.
 static OperandMap imageMap(const WindowSpec &spec, const ImageDims &dims, const Shape &x, IndexExpr channel,
                            int firstWindow) {
   OperandMap map;
@@ -79,7 +79,7 @@ std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorTyp
   int spatial = w.rank() - 2;
   int64_t groups = integer(attrs[4]);
   if (groups != 1 && groups != w[0])
-    return std::nullopt; // feature / (features per group) is no sum of products
+    return std::nullopt; // feature / (features per group) is not affine
   WindowSpec spec = *windowSpec(spatial, numbersOf({w.begin() + 2, w.end()}), ints(attrs[0]), ints(attrs[1]),
                                 ints(attrs[2]), ints(attrs[3]), false);
   LoopForm loop;
@@ -108,7 +108,7 @@ std::optional<LoopForm> loopFormConvByWeights(const OpInfo &, std::span<const Te
   const int spatial = x.rank() - 2, rank = result.rank(), batch = rank, place = batch + 1;
   const int64_t groups = integer(attrs[5]);
   if (groups != 1 && groups != result[0].number())
-    return std::nullopt; // feature / (features per group) is no sum of products
+    return std::nullopt; // feature / (features per group) is not affine
   const WindowSpec spec =
       *windowSpec(spatial, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), false);
   LoopForm loop;
@@ -159,7 +159,7 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
   return loop;
 }
 
-/// What a maximum ignores.
+/// The neutral element of a maximum.
 static double lowest(DType type) {
   switch (type) {
   case DType::i8:

@@ -1,9 +1,8 @@
-// Typed numbers: what an op's scalar fragment computes with in the reference interpreter. Integers keep their width and
-// wrap around, nothing goes through double on its way to an integer, and a float rounds after every operation to its own
-// type. Transcendental functions are computed in double and rounded once, which makes them correctly rounded but for rare
-// ties: a reference that the vectorized forms are measured against. In f32 arithmetic takes subnormal numbers for zeros and
-// makes zeros of subnormal results (docs/numbers.md), unless the thread's KeepSubnormals says otherwise; what only chooses
-// between numbers or changes a sign does not.
+// Typed numbers, the scalars with which the reference interpreter runs an op's scalar fragment. Integers keep their
+// width and wrap around, and never go through double. A float is rounded to its own type after every operation.
+// Transcendental functions are computed in double and rounded once, so they are correctly rounded except in rare ties:
+// a reference for vectorized forms. Arithmetic in f32 flushes subnormal operands and results to zero (docs/numbers.md),
+// unless the thread's KeepSubnormals says otherwise; ops that only select numbers or change signs do not.
 #pragma once
 
 #include <cmath>
@@ -21,7 +20,7 @@ template <class T> struct Num {
   constexpr explicit Num(T value) : v(value) {}
 };
 
-/// While it lives, f32 arithmetic of this thread's evaluations keeps subnormal numbers, or (false) flushes them again.
+/// A scope in which f32 arithmetic of this thread keeps subnormal numbers or, with false, flushes them.
 class KeepSubnormals {
 public:
   explicit KeepSubnormals(bool keep) : before_(current_) { current_ = keep; }
@@ -43,7 +42,7 @@ namespace num {
 
 template <class T> inline constexpr bool isInt = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
-/// Float to integer truncates; outside the range it saturates and NaN becomes 0, so that no undefined behaviour is met.
+/// Float to integer truncates; outside the range it saturates and NaN becomes 0, which avoids undefined behaviour.
 template <class To, class From> constexpr To convert(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
@@ -61,7 +60,7 @@ template <class To, class From> constexpr To convert(From x) {
   }
 }
 
-/// As f32 arithmetic sees an operand, and leaves a result. Other types are as they are.
+/// Flushes a subnormal f32 to zero, as arithmetic does with operands and results. Other types are unchanged.
 template <class T> constexpr T flushed(T x) {
   if constexpr (std::is_same_v<T, float>)
     if (std::fabs(x) < std::numeric_limits<float>::min() && !KeepSubnormals::active())
@@ -91,7 +90,7 @@ template <class T> constexpr T mul(T a, T b) {
   else
     return static_cast<T>(a * b);
 }
-/// Integers: rounded towards minus infinity; by zero it is 0; the smallest by -1 wraps around.
+/// Integers round towards minus infinity; division by zero gives 0; the smallest divided by -1 wraps around.
 template <class T> constexpr T div(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return a / b;
@@ -106,7 +105,7 @@ template <class T> constexpr T div(T a, T b) {
     return static_cast<T>(rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient);
   }
 }
-/// The sign of b; of floats exact (no rounding of a quotient); an integer by zero is 0.
+/// The result has the sign of b. Floats: exact, without rounding a quotient. Integers: 0 for a division by zero.
 template <class T> T rem(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     const T rest = std::fmod(a, b);
@@ -142,7 +141,7 @@ template <class T> T pow(T a, T b) {
 template <class T> constexpr T min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }
 template <class T> constexpr T max(T a, T b) { return a != a ? a : b != b ? b : a < b ? b : a; }
 
-/// Functions of the reals. For integers they exist only so that a fragment compiles for every type: such ops compute in
+/// Functions of reals. Their integer instances only exist so that fragments compile for every type: such ops compute in
 /// floats, as their record's `compute` says.
 template <class T, class F> T real(T x, F f) { return flushed(convert<T>(f(static_cast<double>(flushed(x))))); }
 
@@ -174,12 +173,12 @@ TRESSEL_NUM_BINARY(max, T, num::max(a, b))
 TRESSEL_NUM_BINARY(atan2, T, num::convert<T>(std::atan2(static_cast<double>(a), static_cast<double>(b))))
 #undef TRESSEL_NUM_BINARY
 
-/// Logic is that of "nonzero"; the ops convert their operands to bool first.
+/// Operands are nonzero or not; ops convert theirs to bool first.
 template <class T> constexpr Num<bool> operator&&(Num<T> a, Num<T> b) { return Num<bool>((a != T(0)).v && (b != T(0)).v); }
 template <class T> constexpr Num<bool> operator||(Num<T> a, Num<T> b) { return Num<bool>((a != T(0)).v || (b != T(0)).v); }
 template <class T> constexpr Num<bool> operator!(Num<T> a) { return a == T(0); }
 
-/// Bits; the right shift brings in zeros.
+/// Bitwise operations; the right shift fills with zeros.
 #define TRESSEL_NUM_BITS(name, expression)                                                                             \
   template <class T> constexpr Num<T> name(Num<T> a_, Num<T> b_) {                                                     \
     if constexpr (!std::is_integral_v<T>)                                                                              \
@@ -230,7 +229,7 @@ template <class T> constexpr Num<T> sign(Num<T> x_) {
 }
 template <class T> constexpr Num<bool> isnan(Num<T> x) { return Num<bool>(x.v != x.v); }
 
-/// To an integer value; integers stay.
+/// Rounds to an integer value; integers are unchanged.
 #define TRESSEL_NUM_ROUND(name, function)                                                                              \
   template <class T> Num<T> name(Num<T> x) {                                                                           \
     if constexpr (std::is_floating_point_v<T>)                                                                         \
@@ -274,7 +273,7 @@ template <class T, Literal L> constexpr Num<T> select(Num<bool> c, L a, Num<T> b
 
 /// Names a type in `cast(x, cx.f32)`.
 template <class T> struct NumTag {};
-/// The largest integer not above a / b; for floats exact, and a / b where b is zero.
+/// The largest integer not above a / b, without rounding errors for floats; a / b where b is zero.
 template <class T> Num<T> floorQuotient(Num<T> a_, Num<T> b_, NumTag<T>) {
   if constexpr (std::is_floating_point_v<T>) {
     const T a = num::flushed(a_.v), b = num::flushed(b_.v);

@@ -98,7 +98,7 @@ std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b) {
     Size x = longer[i + offset], y = shorter[i];
     if (x == y || y == 1)
       continue;
-    if (x == 1 || x == kDynamic) // the dynamic one is 1 or n: checked when the program runs
+    if (x == 1 || x == kDynamic) // the dynamic size is 1 or n: checked at run time
       result[i + offset] = y;
     else if (y != kDynamic)
       return std::nullopt;
@@ -110,19 +110,19 @@ DType promote(DType a, DType b) {
   if (a == b)
     return a;
   if (a > b)
-    std::swap(a, b); // a is the earlier one: floats, signed integers, u8, bool
+    std::swap(a, b); // a is the earlier in the order floats, signed integers, u8, bool
   if (b == DType::boolean)
     return a;
   if (isFloat(a)) {
     if (!isFloat(b))
       return a;
-    if (a == DType::f16) // f16 with bf16: neither holds the other
+    if (a == DType::f16) // f16 with bf16: neither represents all values of the other
       return DType::f32;
     return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
   }
   if (b == DType::u8)
     return a == DType::i8 ? DType::i16 : a;
-  return b; // signed integers: the wider
+  return b; // of two signed integers the wider
 }
 
 DType computeType(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results) {
@@ -143,12 +143,12 @@ DType computeType(const OpInfo &op, std::span<const TensorType> operands, std::s
 HostTensor HostTensor::allocate(const TensorType &type) {
   constexpr std::align_val_t align{64};
   size_t bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
-  constexpr size_t large = size_t(4) << 20; // pages of the system's are zero
+  constexpr size_t large = size_t(4) << 20; // fresh pages from the system are zero already
   if (bytes >= large) {
     void *pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
       throw std::bad_alloc();
-    ::madvise(pages, bytes, MADV_HUGEPAGE); // fewer faults; a wish
+    ::madvise(pages, bytes, MADV_HUGEPAGE); // optional: huge pages cause fewer page faults
     return {type, std::shared_ptr<std::byte[]>(static_cast<std::byte *>(pages), [=](std::byte *p) { ::munmap(p, bytes); })};
   }
   auto *data = static_cast<std::byte *>(::operator new(bytes, align));

@@ -1,5 +1,5 @@
-// Philox 4x32-10 over 64-bit integers, recorded or plain: what the scalar fragments of random ops are made of.
-// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
+// Philox 4x32-10 over 64-bit integers, either recorded or plain; the scalar fragments of random ops use it. Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Ops on tensors whose dimensions stand in another order: what their attributes become, and which orders their operands take.
+// Ops on tensors with permuted dimensions: their new attributes, and the orders of their operands.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
@@ -8,12 +8,12 @@
 
 namespace tressel::op {
 
-/// Where dimension `dim` went.
+/// The new position of dimension `dim`.
 static int64_t placeIn(const Ints &order, int64_t dim) {
   return std::find(order.begin(), order.end(), dim) - order.begin();
 }
 
-/// An entry per dimension, or none at all.
+/// Permutes a list with one entry per dimension; an empty one stays empty.
 template <typename List> static List permuted(const List &perDimension, const Ints &order) {
   List result;
   if (!perDimension.empty())
@@ -22,14 +22,14 @@ template <typename List> static List permuted(const List &perDimension, const In
   return result;
 }
 
-/// A tensor of one element is the same in any order; others are aligned at the last dimension when they broadcast.
+/// A scalar is the same in any order; other operands that broadcast are aligned at the last dimension.
 static Ints broadcastOrder(const Shape &shape, const Ints &order) { return shape.rank() == 0 ? Ints() : order; }
 
 std::optional<Reordered> reorderElementwise(const OpInfo &op, std::span<const TensorType> operands,
                                             std::span<const TensorType> results, const Attrs &attrs,
                                             const Ints &order) {
   if (operands.empty())
-    return std::nullopt; // values made of places
+    return std::nullopt; // its values depend on positions
   const auto form = op.loopForm(op, operands, results, attrs);
   const bool seesPlaces = !form || std::ranges::any_of(form->body.nodes, [](const ScalarNode &node) {
     return node.op == ScalarOp::Index || node.op == ScalarOp::Size;
@@ -61,7 +61,7 @@ std::optional<Reordered> reorderReduction(const OpInfo &, std::span<const Tensor
   }
   if (std::get<bool>(attrs[1]))
     return result;
-  // The places that the dimensions that are left have among each other.
+  // The order of the remaining dimensions among each other.
   result.result.clear();
   for (int64_t d : order)
     if (!(mask >> d & 1))
@@ -90,8 +90,8 @@ std::optional<Reordered> reorderTake(const OpInfo &, std::span<const TensorType>
                                      const Attrs &attrs, const Ints &order) {
   const int rank = operands[0].rank(), added = operands[1].rank(), axis = *normalizeAxis(integer(attrs[0]), rank);
   if (added == 0)
-    return std::nullopt; // where the dimension that goes away stood, no order says
-  // The dimensions of the indices stay together and in their order, as they take the place of one.
+    return std::nullopt; // the order does not tell where the removed dimension was
+  // The dimensions of the indices replace one dimension of x, so they stay adjacent and in their order.
   const auto at = static_cast<size_t>(placeIn(order, axis));
   for (size_t i = 0; i < static_cast<size_t>(added); ++i)
     if (at + i >= order.size() || order[at + i] != axis + static_cast<int64_t>(i))

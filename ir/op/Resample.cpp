@@ -18,7 +18,7 @@ bool Resample::isValid() const {
          !(antialias && mode == "nearest");
 }
 
-/// Where element i of the result lies in the input.
+/// The position in the input of element i of the result.
 static double sourceOf(const Resample &how, int64_t i, int64_t input, int64_t output, double scale) {
   const double x = static_cast<double>(i), in = static_cast<double>(input), exact = scale * in;
   if (how.coordinates == "align_corners")
@@ -57,7 +57,7 @@ static double kernel(const Resample &how, double x) {
 Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double scale) {
   Taps result;
   const bool nearest = how.mode == "nearest";
-  // The filter reaches `radius` elements to each side, measured in elements of the coarser side.
+  // The filter reaches `radius` elements to each side, in units of the coarser side.
   const double width = how.antialias ? std::min(scale, 1.0) : 1, radius = how.mode == "linear" ? 1 : 2;
   const auto first = static_cast<int64_t>(std::floor(-radius / width)) + 1;
   result.taps = nearest ? 1 : static_cast<int>(2 - 2 * first);
@@ -85,7 +85,7 @@ Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double sca
 
 namespace expr {
 
-/// The sum over the taps of the elements that they name, times their weights.
+/// Sums the elements of all taps times their weights.
 Expr resample(const Expr &x, int dim, const Taps &taps) {
   const auto count = static_cast<int64_t>(taps.outside.size());
   if (taps.taps == 1)
@@ -107,7 +107,7 @@ Expr resample(const Expr &x, int dim, const Taps &taps) {
   return result;
 }
 
-/// The functions above for symbolic sizes, over expressions in f64. Places have shape [output, 1], taps [1, taps].
+/// The functions above for symbolic sizes, as expressions in f64. Positions have shape [output, 1], taps [1, taps].
 namespace {
 struct SymbolicTaps {
   const Resample &how;
@@ -152,7 +152,7 @@ struct SymbolicTaps {
     if (how.mode == "nearest")
       return {index(nearest(x)), {}};
     const int64_t radius = how.mode == "linear" ? 1 : 2;
-    // A filter that widens reaches radius * input / output elements to each side.
+    // A widened filter reaches radius * input / output elements to each side.
     const Size reach = how.antialias ? dim::max(radius, dim::ceilDiv(radius * input, output)) : radius;
     const Expr first = Expr::number(reach - 1, DType::f64);
     const Expr at = ceil(x) - 1 + (iota({1, reach * 2}, 1, DType::f64) - first), distance = at - x;
@@ -179,7 +179,7 @@ Expr resample(const Expr &x, int dim, const Resample &how, Size output) {
   return sum(take(x, index, dim) * reshape(cast(weight, x.dtype()), along), {dim + 1}, false);
 }
 
-/// The same windows as below, computed by the program.
+/// The windows of adaptivePool, computed by the program.
 static Expr adaptivePoolSymbolic(const Expr &x, int dim, Size count, bool isMean) {
   const Size size = x.size(dim), longest = dim::ceilDiv(size, count) + 1;
   const Expr window = iota({count, 1}, 0, DType::i64), n = Expr::number(size), m = Expr::number(count),
@@ -205,7 +205,7 @@ Expr adaptivePool(const Expr &x, int dim, Size count, bool isMean) {
   int64_t longest = 1;
   for (int64_t i = 0; i < to; ++i)
     longest = std::max(longest, length(i));
-  // A row of places per window; the places that a shorter window lacks repeat its last one, with weight 0 in a mean.
+  // A row of positions per window; a shorter window repeats its last position, with weight 0 in a mean.
   Ints places;
   std::vector<double> weights;
   for (int64_t i = 0; i < to; ++i)

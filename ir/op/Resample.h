@@ -1,4 +1,4 @@
-// Resampling along one dimension: which elements make up each element of the result, and with which weights.
+// Resampling along one dimension: the input elements and weights of each element of the result.
 #pragma once
 
 #include "ir/op/Expr.h"
@@ -17,8 +17,9 @@ struct Resample {
   std::string nearest = "round_prefer_floor"; ///< round_prefer_floor, round_prefer_ceil, floor, ceil
   double cubicA = -0.75;
   bool antialias = false;      ///< the filter widens when the result is smaller
-  bool excludeOutside = false; ///< what lies outside counts not at all, instead of as the nearest element inside
-  /// Coordinates "tf_crop_and_resize": the part of the dimension, from 0 to 1, that is shown.
+  /// elements outside the input do not count; otherwise they repeat the nearest element inside
+  bool excludeOutside = false;
+  /// For "tf_crop_and_resize": the range of the dimension that is sampled, from 0 to 1.
   double roiStart = 0, roiEnd = 1;
 
   bool isValid() const;
@@ -28,20 +29,21 @@ struct Resample {
 struct Taps {
   int taps = 1;
   Ints index;                 ///< in [0, input)
-  std::vector<double> weight; ///< of the sum 1
-  std::vector<bool> outside;  ///< per element of the result: its place lies outside the input (tf_crop_and_resize only)
+  std::vector<double> weight; ///< sum up to 1 for each element
+  /// per element of the result: its position is outside the input (tf_crop_and_resize only)
+  std::vector<bool> outside;
 };
 
-/// From `input` (at least 1) to `output` elements; `scale` is about output / input.
+/// Taps from `input` (at least 1) to `output` elements; `scale` is about output / input.
 Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double scale);
 
 namespace expr {
 /// x with its dimension `dim` resampled.
 Expr resample(const Expr &x, int dim, const Taps &taps);
-/// To `output` elements, at least 1 as in x: by a table of taps, or for symbolic sizes by taps that the program
-/// computes. Not for "tf_crop_and_resize".
+/// Resamples to `output` elements, which like x's are at least 1: by a table of taps, or for symbolic sizes by taps
+/// that the program computes. Not for "tf_crop_and_resize".
 Expr resample(const Expr &x, int dim, const Resample &how, Size output);
-/// x with its dimension `dim` divided evenly into `count` windows, and the mean or the largest element of each.
+/// Divides dimension `dim` of x evenly into `count` windows, and takes the mean or the maximum of each.
 Expr adaptivePool(const Expr &x, int dim, Size count, bool isMean);
 } // namespace expr
 

@@ -1,5 +1,5 @@
-// The scalar body of an elementwise op, recorded from its record's `scalar` fragment: a small DAG in post-order that code
-// generation, the cost model and the importers of bodies read. Operands of a node precede it.
+// The scalar program of an elementwise op, recorded from its record's `scalar` fragment: a small DAG in post-order
+// (operands precede their node). Code generation, the cost model and importers read it.
 #pragma once
 
 #include "tressel/runtime/Types.h"
@@ -78,14 +78,14 @@ struct ScalarNode {
   bool operator==(const ScalarNode &) const = default;
 };
 
-/// `nodes.back()` need not be the result: `result` names it. Min and Max propagate NaN. Div and Rem of integers round
-/// towards minus infinity as in the array API; division of an integer by zero gives 0.
+/// The result is node `result`, which need not be the last one. Min and Max propagate NaN. Div and Rem of integers
+/// round towards minus infinity, as in the array API; division of an integer by zero gives 0.
 struct ScalarProgram {
   std::vector<ScalarNode> nodes;
   int32_t result = -1;
 };
 
-/// What an evaluation costs: in additions that take as long, about.
+/// Cost of one evaluation, in units of an addition.
 int64_t scalarFlops(ScalarOp op);
 
 } // namespace tressel::op

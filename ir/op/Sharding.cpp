@@ -1,5 +1,4 @@
-// Sharding rules: what records name, and the two that most ops get theirs from, their loop nest and their
-// decomposition.
+// Sharding rules: those that records name, and the two general ones, derived from an op's loop form or decomposition.
 #include "ir/op/ShardingRule.h"
 
 #include "ir/op/Expr.h"
@@ -14,7 +13,7 @@ namespace tressel::op {
 namespace {
 using Factor = ShardingRule::Factor;
 
-/// A rule in the making.
+/// Builds a rule.
 class RuleBuilder {
 public:
   RuleBuilder(std::span<const TensorType> operands, std::span<const TensorType> results) {
@@ -46,7 +45,7 @@ ShardingRule shardingWhole(const OpInfo &, std::span<const TensorType> operands,
   return b.rule;
 }
 
-/// Whether an index is that of one dimension of the domain.
+/// Whether an index expression is exactly one dimension of the domain.
 static bool isDimension(const IndexExpr &expr) {
   return expr.terms.size() == 1 && expr.terms[0].coef == 1 && expr.offset == 0 && expr.indirect < 0;
 }
@@ -64,7 +63,7 @@ ShardingRule shardingOfLoop(const OpInfo &op, std::span<const TensorType> operan
     b.rule.factors.back().isWhole = reduced && findsPlaces;
   }
   for (const ScalarNode &node : form->body.nodes)
-    if (node.op == ScalarOp::Index) // the value depends on where the element stands in the whole
+    if (node.op == ScalarOp::Index) // its value depends on the position in the whole tensor
       b.rule.factors[static_cast<size_t>(node.i)].isWhole = true;
   for (int d = 0; d < form->numParallel; ++d)
     b.result(0, d, d);
@@ -83,7 +82,7 @@ ShardingRule shardingOfLoop(const OpInfo &op, std::span<const TensorType> operan
           b.rule.factors[static_cast<size_t>(term.dim)].isWhole = true;
     }
     for (size_t d = 0; d < uses.size(); ++d)
-      b.rule.factors[d].isWhole |= uses[d] > 1; // a diagonal
+      b.rule.factors[d].isWhole |= uses[d] > 1; // a diagonal: the dimension indexes an operand twice
   }
   b.rule.shapeAttr = op.attrIndex("shape");
   return b.rule;
@@ -93,7 +92,7 @@ ShardingRule shardingOfRandom(const OpInfo &op, std::span<const TensorType> oper
                               std::span<const TensorType> results, const Attrs &attrs) {
   ShardingRule rule = shardingOfLoop(op, operands, results, attrs);
   if (!rule.factors.empty()) {
-    rule.factors[0].isWhole = false; // rows of the whole are numbers one after the other
+    rule.factors[0].isWhole = false; // a part of the rows has consecutive linear indices
     rule.firstAttr = op.attrIndex("first");
   }
   return rule;
@@ -106,8 +105,8 @@ ShardingRule shardingOfReshape(const OpInfo &op, std::span<const TensorType> ope
   b.rule.shapeAttr = op.attrIndex("shape");
   if (!dim::isKnown(from) || !dim::isKnown(to))
     return shardingWhole(op, operands, results, {});
-  // Runs of dimensions of both sides with the same number of elements; in each, one side is a single dimension or the
-  // factors are whole.
+  // Finds runs of dimensions on both sides with the same number of elements. In each run one side is a single
+  // dimension, or its factors are whole.
   for (int i = 0, j = 0; i < from.rank() || j < to.rank();) {
     const int firstFrom = i, firstTo = j;
     Size left = i < from.rank() ? from[i++] : Size(1), right = j < to.rank() ? to[j++] : Size(1);
@@ -142,7 +141,7 @@ ShardingRule shardingOfReshape(const OpInfo &op, std::span<const TensorType> ope
     else
       for (int d = firstTo; d < j; ++d)
         b.result(0, d, b.whole(to[d]));
-    // A single dimension of several factors is cut by the outermost one alone.
+    // A dimension with several factors can only be cut along the outermost one.
     for (ShardingRule::Dims *dims : {&b.rule.operands[0], &b.rule.results[0]})
       for (std::vector<int> &list : *dims)
         for (size_t k = 1; k < list.size(); ++k)
@@ -220,7 +219,7 @@ ShardingRule shardingScatterNd(const OpInfo &, std::span<const TensorType> opera
     b.operand(0, d, f);
     b.operand(2, lead + d - depth, f);
   }
-  if (std::get<std::string>(attrs[0]) == "add") { // what several ranks add is added up
+  if (std::get<std::string>(attrs[0]) == "add") { // updates of several ranks are added up
     b.rule.onceOperand = 0;
     for (int d = 0; d < lead; ++d) {
       const int f = b.factor(indices[d], operands[0].dtype == DType::boolean ? Combine::Any : Combine::Sum);
@@ -235,18 +234,19 @@ ShardingRule shardingOfSqueeze(const OpInfo &op, std::span<const TensorType> ope
                                std::span<const TensorType> results, const Attrs &attrs) {
   ShardingRule rule = shardingOfReshape(op, operands, results, attrs);
   if (!maybeInts(attrs[0]))
-    rule.leastPart = 2; // every dimension of 1 would go
+    rule.leastPart = 2; // a part of size 1 would be squeezed as well
   return rule;
 }
 
-/// dynamic_slice and dynamic_update_slice: a dimension that is read or written as a whole has one place only.
+/// dynamic_slice and dynamic_update_slice: a dimension read or written as a whole can only start at 0, so it may be
+/// cut.
 ShardingRule shardingOfWindow(const OpInfo &, std::span<const TensorType> operands, std::span<const TensorType> results,
                               const Attrs &) {
   const bool updates = operands.size() > 2;
   const Shape &x = operands[0].shape, &window = updates ? operands[1].shape : results[0].shape;
   RuleBuilder b(operands, results);
   for (int d = 0; d < x.rank(); ++d) {
-    const bool isAll = dim::equal(x[d], window[d]) && updates; // the window's sizes are an attribute of the other op
+    const bool isAll = dim::equal(x[d], window[d]) && updates; // of the other op, the window's sizes are an attribute
     const int f = isAll ? b.factor(x[d]) : b.whole(results[0].shape[d]);
     b.result(0, d, f);
     if (isAll) {
@@ -257,7 +257,7 @@ ShardingRule shardingOfWindow(const OpInfo &, std::span<const TensorType> operan
   return b.rule;
 }
 
-/// Of convolutions without a loop nest (several groups) images alone are cut. `sums`: the op adds up over them.
+/// Convolutions without a loop form (several groups) are only cut along the batch. `sums`: the op sums over it.
 static ShardingRule ofImages(const OpInfo &op, std::span<const TensorType> operands,
                              std::span<const TensorType> results, bool sums) {
   ShardingRule rule = shardingWhole(op, operands, results, {});
@@ -296,12 +296,12 @@ ShardingRule shardingOfConvByData(const OpInfo &op, std::span<const TensorType> 
 }
 
 namespace {
-/// Runs a decomposition on types alone, and follows which dimensions are cut together.
+/// Runs a decomposition on types, and joins dimensions that must be cut together into classes.
 class FactorTracer : public Emitter {
 public:
   struct Traced {
     TensorType type;
-    std::vector<std::vector<int>> dims; ///< classes, per dimension
+    std::vector<std::vector<int>> dims; ///< class of each dimension
   };
   Ref input(const TensorType &type) {
     Traced value{type, {}};
@@ -317,7 +317,7 @@ public:
     completeAttrs(op, complete);
     const Inferred inferred = op.infer(op, operands, complete);
     const ShardingRule rule = shardingOf(op, operands, inferred.types, complete);
-    std::vector<int> classOf; // of the op's factors
+    std::vector<int> classOf; // class of each factor of the op
     for (const Factor &f : rule.factors) {
       classOf.push_back(fresh(f.size));
       Class &made = classes_[static_cast<size_t>(classOf.back())];
@@ -362,7 +362,7 @@ public:
       c = classes_[static_cast<size_t>(c)].parent;
     return c;
   }
-  /// `fromParts`: the op that is traced can be put together from its parts.
+  /// `fromParts`: the traced op can be computed from results of its parts.
   Factor factorOf(int root, bool fromParts) const {
     const Class &c = classes_[static_cast<size_t>(root)];
     return {c.size, Combine::None, c.isWhole || (c.isReduced && !fromParts), c.isReduced && !c.isWhole && fromParts};
@@ -408,7 +408,7 @@ ShardingRule shardingOfDecomposition(const OpInfo &op, std::span<const TensorTyp
     inputs.push_back(tracer.input(t));
   outputs = op.decompose(op, tracer, inputs, attrs);
   RuleBuilder b(operands, results);
-  std::vector<std::pair<int, int>> known; // roots and their factors
+  std::vector<std::pair<int, int>> known; // class leaders and their factors
   auto factorOf = [&](int c) {
     const int root = tracer.rootOf(c);
     for (auto [other, factor] : known)
@@ -435,8 +435,8 @@ ShardingRule shardingOfDecomposition(const OpInfo &op, std::span<const TensorTyp
         b.rule.factors[static_cast<size_t>(factorOf(c))].isWhole = true;
       b.result(r, d, b.whole(results[r].shape[d]));
     }
-  // Dimensions may belong together by sizes alone, which only a decomposition reads: half of each
-  // factor shows it.
+  // Dimensions may be tied only through attributes with sizes that the decomposition reads. Decomposing with half of a
+  // factor's size shows that.
   for (size_t f = 0; f < b.rule.factors.size(); ++f) {
     auto half = [&](std::span<const TensorType> types, const std::vector<ShardingRule::Dims> &dims) {
       std::vector<TensorType> parts(types.begin(), types.end());

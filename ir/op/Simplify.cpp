@@ -1,4 +1,4 @@
-// What records tell the simplifier about their ops, where a flag does not say it.
+// Hooks of records for the simplifier, where a flag is not enough.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
@@ -12,7 +12,7 @@ bool sameType(const OpInfo &, std::span<const TensorType> operands, std::span<co
 bool composeTranspose(const Attrs &inner, const Attrs &outer, Attrs &merged) {
   const Ints *first = maybeInts(inner[0]), *second = maybeInts(outer[0]);
   if (!first && !second)
-    return false; // reversed twice; the rank is not at hand
+    return false; // reverses twice, but the rank is not known here
   size_t rank = first ? first->size() : second->size();
   Ints permutation;
   for (size_t i = 0; i < rank; ++i) {

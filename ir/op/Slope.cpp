@@ -5,7 +5,7 @@
 namespace tressel::op {
 namespace {
 
-/// Forward mode: beside every node its derivative, a tangent. A tangent that is zero everywhere is absent.
+/// Forward mode: computes the derivative (tangent) of each node. A tangent that is zero everywhere is absent.
 class Slopes {
 public:
   using Tangent = std::optional<Sym>;
@@ -37,7 +37,7 @@ private:
     tangents_.push_back(isFloat(node.dtype) ? rule(node, value, args, in) : std::nullopt);
   }
 
-  /// Of `value`, which is the node's; `in` are the tangents of its operands `args`.
+  /// The tangent of a node with result `value`; `in` are the tangents of its operands `args`.
   Tangent rule(const ScalarNode &node, Sym value, const std::optional<Sym> (&args)[3], const Tangent (&in)[3]) {
     using enum ScalarOp;
     switch (node.op) {
@@ -67,7 +67,7 @@ private:
       return sum(over(ta, b), negated(times(tb, [&] { return value / b; })));
     case Rem: // a - floor(a / b) * b
       return sum(ta, negated(times(tb, [&] { return floor(a / b); })));
-    case Pow: // at b = 0 and where the power is 0, the other factor may be infinite
+    case Pow: // at b = 0, or where the power is 0, the other factor may be infinite
       return sum(times(ta, [&] { return guarded(b == 0, b * pow(a, b - 1)); }),
                  times(tb, [&] { return guarded(value == 0, value * log(a)); }));
     case Min:
@@ -87,7 +87,7 @@ private:
       return times(ta, [&] { return -0.5 * value * value * value; });
     case Exp:
       return times(ta, [&] { return value; });
-    case Expm1: // not value + 1, of which nothing is left for large negative numbers
+    case Expm1: // not value + 1, which cancels for large negative numbers
       return times(ta, [&] { return exp(a); });
     case Log:
       return over(ta, a);
@@ -115,7 +115,7 @@ private:
       return times(ta, [&] { return 1.12837916709551257390 * exp(-(a * a)); });
     case Logistic:
       return times(ta, [&] { return value * (1 - value); });
-    default: // Sign, Floor, Ceil, Round, Trunc: steps. The others give no floats.
+    default: // Sign, Floor, Ceil, Round, Trunc are steps; the others have no float result
       return {};
     }
   }
@@ -131,11 +131,12 @@ private:
   Tangent over(const Tangent &t, Sym divisor) {
     return through(t, [&](Sym s) { return s / divisor; });
   }
-  /// The factor is made only where it is needed.
+  /// Creates the factor only if the tangent is not absent.
   template <typename Factor> Tangent times(const Tangent &t, Factor factor) {
     return through(t, [&](Sym s) { return isNumber(s, 1) ? factor() : s * factor(); });
   }
-  /// `fn` of a tangent that a condition sets to zero stays zero there, whatever it multiplies by: 0 * inf is none.
+  /// Applies `fn` under the masks of a tangent: where a condition sets it to zero it stays zero, as 0 * inf would be
+  /// NaN.
   template <typename Fn> Tangent through(const Tangent &t, Fn fn) {
     if (!t)
       return {};
@@ -155,7 +156,7 @@ private:
       return nodeOf({&recorder_, node.args[0]}).f == nodeOf({&recorder_, node.args[1]}).f ? value.literal(0) : value;
     return select(isZero, value.literal(0), value);
   }
-  /// Min and Max: the slope of the operand that is taken.
+  /// Min and Max: the slope of the selected operand.
   Tangent extreme(Sym first, Sym second, Sym a, Sym b, const Tangent &ta, const Tangent &tb) {
     if (isConstant(b) && ta)
       return select(first, *ta, ta->literal(0));
@@ -165,7 +166,7 @@ private:
     return select(first, x, select(second, y, 0.5 * (x + y)));
   }
 
-  /// What `result` needs, in the order that it has.
+  /// The nodes that `result` depends on, in their order.
   static ScalarProgram pruned(const ScalarProgram &program, int32_t result) {
     std::vector<int32_t> place(program.nodes.size(), -1);
     place[static_cast<size_t>(result)] = 0;
@@ -190,7 +191,7 @@ private:
   ScalarRecorder recorder_;
   int operand_;
   std::vector<Sym> values_;
-  std::vector<Tangent> tangents_; ///< of the values
+  std::vector<Tangent> tangents_; ///< by node
   Tangent result_;
 };
 

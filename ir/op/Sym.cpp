@@ -5,7 +5,7 @@
 namespace tressel::op {
 
 int32_t ScalarRecorder::add(const ScalarNode &node) {
-  // Programs are short, and most hits are near: a scan beats a hash table.
+  // Programs are short and most matches are recent, so a backward scan beats a hash table.
   for (size_t i = 0; i < program.nodes.size(); ++i)
     if (program.nodes[i] == node)
       return static_cast<int32_t>(i);

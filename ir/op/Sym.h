@@ -1,4 +1,4 @@
-// Scalars that record what is done to them: a scalar fragment applied to them leaves a ScalarProgram.
+// Symbolic scalars: running a scalar fragment on them records a ScalarProgram.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -7,7 +7,7 @@
 
 namespace tressel::op {
 
-/// Builds a program; equal nodes are one.
+/// Builds a program; equal nodes are merged.
 class ScalarRecorder {
 public:
   int32_t add(const ScalarNode &node);
@@ -23,7 +23,7 @@ struct TypeTag {
 template <class L>
 concept SymLiteral = std::integral<L> || std::floating_point<L>;
 
-/// A literal as an integer, 0 where it is none: such a literal is not asked for as an integer.
+/// A literal as an integer; 0 for a fraction, which no caller requests as an integer.
 template <SymLiteral L> int64_t wholeOf(L value) {
   if constexpr (std::floating_point<L>)
     return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : 0;
@@ -31,7 +31,8 @@ template <SymLiteral L> int64_t wholeOf(L value) {
     return static_cast<int64_t>(value);
 }
 
-/// A node of a program being recorded. Two operands of one operator have one type; a literal takes the other's.
+/// A node of a program that is being recorded. Both operands of an operator have one type; a literal takes that of the
+/// other.
 class Sym {
 public:
   Sym(ScalarRecorder *recorder, int32_t node) : recorder(recorder), node(node) {}
@@ -116,8 +117,8 @@ inline Sym select(Sym condition, Sym a, Sym b) {
 }
 template <SymLiteral L> Sym select(Sym condition, Sym a, L b) { return select(condition, a, a.literal(b)); }
 template <SymLiteral L> Sym select(Sym condition, L a, Sym b) { return select(condition, b.literal(a), b); }
-/// The largest integer not above a / b. Integers divide that way; the quotient of floats is taken where it is exact, since
-/// the rounded quotient of, say, 1 and 0.1 is above the true one.
+/// The largest integer not above a / b. Integer division computes it. For floats the quotient is computed exactly,
+/// since a rounded quotient (of 1 and 0.1, for example) may be above the true one.
 inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
   if (!isFloat(type.dtype))
     return a / b;
@@ -126,7 +127,7 @@ inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
   return select(b == 0, a / b, select(below == 0, a / b * 0, round(below))); // a zero has the quotient's sign
 }
 
-/// What a fragment may ask besides its operands.
+/// What a fragment may use besides its operands.
 class SymContext {
 public:
   SymContext(ScalarRecorder *recorder, DType compute, const Shape &shape)
@@ -142,7 +143,7 @@ public:
   Sym sizeOf(Size size) const;
   Sym lift(Sym value) const { return value; }
   template <SymLiteral L> Sym lift(L value) const {
-    // A fraction is converted to an integer or bool result as `cast` would, not cut off here.
+    // A fraction is converted to an integer or bool result as `cast` does; it must not be truncated here.
     DType type = std::floating_point<L> && !isFloat(result.dtype) ? DType::f64 : result.dtype;
     return {recorder, recorder->constant(type, static_cast<double>(value), wholeOf(value))};
   }
@@ -155,7 +156,8 @@ private:
   const Shape &shape;
 };
 
-/// The whole body of an elementwise op on operands of these types: conversions in and out included.
+/// The complete scalar program of an elementwise op on operands of these types, conversions of operands and result
+/// included.
 ScalarProgram recordElementwise(const OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
                                 const Attrs &attrs);
 

@@ -1,4 +1,4 @@
-// What the generated tables refer to: the functions that records name.
+// Declares the functions that records name, for the generated tables.
 #pragma once
 
 #include "ir/op/Expr.h"

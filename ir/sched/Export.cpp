@@ -16,7 +16,8 @@ namespace tressel::sched {
 
 std::string epilogueSymbol(StringRef kernel) { return (kernel + "_epilogue").str(); }
 
-/// The symbols of the sizes, in the order of the inputs that give them. Those of the mesh are given otherwise.
+/// The symbols of the sizes, in the order of the inputs that determine them. Symbols of the mesh are excluded, as they
+/// get their values otherwise.
 static std::vector<Size> symbolsOf(const runtime::Schedule &s) {
   std::vector<Size> symbols;
   auto isOfMesh = [&](Size size) {
@@ -32,7 +33,7 @@ static std::vector<Size> symbolsOf(const runtime::Schedule &s) {
 
 static int64_t alignedTo64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The two sets of enumerators are kept equal by hand, so that the runtime needs no MLIR; these hold the hand.
+// The enumerators are duplicated so that the runtime needs no MLIR; these assertions keep them equal.
 static_assert(int(StreamKind::Communication) == int(runtime::StreamKind::Communication) &&
               int(graph::KernelTarget::GpuLibrary) == int(runtime::KernelTarget::GpuLibrary) &&
               int(MemoryKind::Host) == int(runtime::MemoryKind::Host) &&
@@ -43,7 +44,7 @@ static_assert(int(StreamKind::Communication) == int(runtime::StreamKind::Communi
               int(Reduction::Max) == int(runtime::Reduction::Max));
 
 namespace {
-/// One walk over a program, filling the tables of the flat schedule as ops are met.
+/// Walks a program once, filling the tables of the flat schedule.
 class Exporter {
 public:
   explicit Exporter(ProgramOp program) : program(program), module(program->getParentOfType<ModuleOp>()) {}
@@ -174,7 +175,7 @@ private:
     return at->second;
   }
 
-  /// Kernels take the values of the symbols in them, in the order that code generation reads them in.
+  /// A kernel's scalars: the symbols in its body, in the order in which code generation reads them.
   const std::vector<Size> &scalars(LaunchOp launch) {
     auto [at, isNew] = kernelSymbols.try_emplace(launch.getKernelAttr().getAttr());
     if (isNew)
@@ -193,7 +194,8 @@ private:
     return at->second;
   }
 
-  /// A kernel of the provider "host": named as the function is, with a number behind it where it is called in several ways.
+  /// A kernel of the provider "host", named after the function, with a number appended if it is called with different
+  /// signatures.
   uint32_t hostFunction(HostCallOp call) {
     const auto index = static_cast<uint32_t>(out.schedule.kernels.size());
     auto [at, isNew] = hostFunctions.insert({(call.getFunction() + "|" + call.getParams()).str(), index});
@@ -286,7 +288,7 @@ private:
     out.schedule.bodies.resize(c.body + op->getNumRegions());
     out.bodies.resize(out.schedule.bodies.size());
     for (auto [i, region] : llvm::enumerate(op->getRegions())) {
-      runtime::CommandList body; // the tables grow meanwhile
+      runtime::CommandList body; // `bodies` may be reallocated meanwhile
       std::vector<Operation *> ops;
       exportPhase(region.front(), body, ops);
       out.schedule.bodies[c.body + i] = std::move(body);
@@ -294,7 +296,7 @@ private:
     }
   }
 
-  /// The buffers that the body touches and the loop moves, with how far.
+  /// The buffers that the loop moves and its body accesses, with their strides.
   llvm::MapVector<uint32_t, Size> movedBy(LoopOp loop) {
     llvm::MapVector<uint32_t, Size> moved;
     loop.getBody().walk([&](CommandOpInterface command) {
@@ -308,7 +310,7 @@ private:
 
   ProgramOp program;
   ModuleOp module;
-  SymbolTableCollection symbols; // resolves each kernel once, not by a scan per launch
+  SymbolTableCollection symbols; // caches lookups: a scan of the module per launch would be quadratic
   Exported out;
   DenseMap<Value, uint32_t> indices;  // of streams, arenas and buffers
   DenseMap<Value, uint32_t> commands; // by event
@@ -332,7 +334,7 @@ runtime::Schedule exportSchedule(ProgramOp program) {
   return std::move(exported->schedule);
 }
 
-/// Makes the owner of a blob's bytes one that can be shared with others than the context.
+/// Makes the ownership of a blob's bytes shared, so that the bytes outlive the context.
 static std::shared_ptr<const void> shareOwner(AsmResourceBlob &blob) {
   struct Owner {
     AsmResourceBlob::DeleterFn deleter;
@@ -341,7 +343,7 @@ static std::shared_ptr<const void> shareOwner(AsmResourceBlob &blob) {
     ~Owner() { deleter(const_cast<char *>(data.data()), data.size(), alignment); }
   };
   if (!blob.getDeleter())
-    return nullptr; // somebody else's, who keeps them
+    return nullptr; // not owned by the context
   std::shared_ptr<Owner> owner(new Owner{std::move(blob.getDeleter()), blob.getData(), blob.getDataAlignment()});
   blob.getDeleter() = [owner](void *, size_t, size_t) {};
   return owner;

@@ -1,4 +1,4 @@
-// From the sched dialect to the flat schedule, and its proof.
+// Exports the sched dialect to the flat schedule, and verifies it.
 #pragma once
 
 #include "ir/sched/Sched.h"
@@ -11,10 +11,10 @@
 
 namespace tressel::sched {
 
-/// The symbol of the generated code that follows a library's root (KernelDesc::epilogue), where a kernel has one.
+/// The symbol of the epilogue of a kernel that has one (KernelDesc::epilogue).
 std::string epilogueSymbol(llvm::StringRef kernel);
 
-/// A flat schedule with the ops it came from, index by index.
+/// A flat schedule, and the op of each of its entries, by index.
 struct Exported {
   runtime::Schedule schedule;
   std::vector<mlir::Operation *> prepare, step; ///< commands
@@ -22,17 +22,17 @@ struct Exported {
   std::vector<mlir::Operation *> buffers;
 };
 
-/// Needs a valid program with planned memory; else an error at the op that lacks its place.
+/// Needs a valid program with planned memory; else an error at the op that has no offset.
 llvm::FailureOr<Exported> exportWithOps(ProgramOp program);
-/// The same, of a program that was verified: ends the process on an unplanned one, which is a bug.
+/// exportWithOps for a program that was verified. An unplanned one is a bug and ends the process.
 runtime::Schedule exportSchedule(ProgramOp program);
 
-/// The blob that the schedule's ConstantDescs point into: the constants in order. Large ones stay where the module's
-/// context has them, and are kept beyond it.
+/// The blob of all constants, in order, into which the schedule's ConstantDescs point. Large constants are not copied;
+/// their bytes are kept alive beyond the module's context.
 runtime::Blob exportConstants(ProgramOp program);
 
-/// Proves the schedule safe with the runtime's verifier; each violation becomes an error at the command, with a note at
-/// the other one.
+/// Runs the runtime's verifier on the schedule. Each violation becomes an error at the command, with a note at the
+/// other command.
 llvm::LogicalResult verifySchedule(ProgramOp program);
 
 } // namespace tressel::sched

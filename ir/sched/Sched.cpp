@@ -1,4 +1,4 @@
-// The dialect: registration and types.
+// Registration and types of the dialect.
 #include "ir/sched/Sched.h"
 
 #include "ir/graph/TableOp.h"
@@ -49,7 +49,7 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
       int64_t number = 0;
       if (parser.parseInteger(number))
         return failure();
-      sizes.push_back(Size::clamped(number)); // `verify` judges it
+      sizes.push_back(Size::clamped(number)); // checked by `verify`
       return success();
     }
     const auto size = dim::parse(spelled);

@@ -40,26 +40,26 @@ namespace tressel::sched {
 
 void registerDialect(mlir::DialectRegistry &registry);
 
-/// On a command of a step over several devices, while it is compiled: array<i64: begin, end>, in picoseconds, as the
-/// machine's model predicts.
+/// On a command of a step over several devices, between build-schedule and plan-memory: predicted begin and end,
+/// array<i64: begin, end>, in picoseconds.
 inline constexpr llvm::StringLiteral kPlannedAttr = "sched.planned";
-/// On a derived state of the host: it lies in pinned memory, as it is copied to accelerators in each call.
+/// On a derived state of the host: it lies in pinned memory, since each call copies it to accelerators.
 inline constexpr llvm::StringLiteral kPinnedStateAttr = "sched.pinned";
 
-/// The declaration that a chain of views ends in, and the bytes between its start and the buffer's.
+/// The declaration at the end of a chain of views, and the offset of the view in it, in bytes.
 struct BufferRange {
   mlir::Operation *base = nullptr; ///< input, output, state, constant or buffer op
   Size offset, bytes;
 };
 BufferRange rangeOf(mlir::Value buffer);
-/// What a command reads or writes, its bodies included. Of what they touch through a moving buffer, the buffer that it
-/// is a view of, as it is met by those outside.
+/// The buffers that a command reads or writes, its bodies included. For accesses through a buffer that its loop moves,
+/// the base of that buffer.
 llvm::SmallVector<mlir::Value> readsOf(CommandOpInterface command);
 llvm::SmallVector<mlir::Value> writesOf(CommandOpInterface command);
 
-/// The type a buffer's bytes hold.
+/// The tensor type of a buffer.
 mlir::RankedTensorType typeOf(mlir::Value buffer);
-/// Bytes of a dense tensor in Tressel's layout (bool one byte), a size in the sense of Dim.h.
+/// Bytes of a dense tensor in Tressel's layout (a bool takes one byte); may be symbolic (Dim.h).
 Size bytesOf(mlir::RankedTensorType type);
 
 } // namespace tressel::sched

@@ -1,4 +1,4 @@
-// The ops: syntax, names, verifiers.
+// Syntax, names and verifiers of the ops.
 #include "ir/sched/Sched.h"
 
 #include "ir/graph/Graph.h"
@@ -14,8 +14,8 @@ using namespace mlir;
 //===-- Syntax
 //-------------------------------------------------------------------------------------------------------===//
 
-// The name of a stream or buffer is the name of its result, so that it is written once. `named "x"` appears only when
-// the printer had to change it (two of one name, characters that a result's name cannot have).
+// The name of a stream or buffer is that of its SSA result. `named "x"` is printed only if the printer had to change it
+// (duplicates, characters that SSA names cannot have).
 static ParseResult parseResultName(OpAsmParser &parser, StringAttr &name) {
   std::string text;
   if (succeeded(parser.parseOptionalKeyword("named"))) {
@@ -139,7 +139,7 @@ LogicalResult GroupOp::verify() {
 LogicalResult BufferOp::verify() {
   if (!getOffset())
     return success();
-  // Where sizes are symbolic, what cannot be decided here is decided for each call, by the verifier of schedules.
+  // With symbolic sizes, the verifier of schedules checks what cannot be decided here, for each call.
   const Size offset = *getOffset(), end = offset + bytesOf(getTensorType());
   if (dim::bounds(offset).hi < 0 || !dim::equal(dim::mod(offset, 64), 0))
     return emitOpError("(rule 1) lies at ") << dim::str(offset) << ", which is no multiple of 64";
@@ -285,7 +285,7 @@ PrepareOp ProgramOp::getPrepare() {
 }
 StepOp ProgramOp::getStep() { return *getBody().getOps<StepOp>().begin(); }
 
-/// What is wrong with a command of one phase writing `base`; empty: nothing.
+/// Why a command of this phase may not write `base`; empty if it may.
 static StringRef whyNotWritten(Operation *base, bool inPrepare) {
   if (isa<InputOp>(base))
     return "an input";

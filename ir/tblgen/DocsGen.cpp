@@ -28,7 +28,7 @@ static std::string signature(const OpRecord &op) {
   return result;
 }
 
-/// What the op takes and gives, by the record's element types; empty for ops that move elements of any type.
+/// Element types of operands and results, from the record; empty for ops that move elements of any type.
 static std::string types(const OpRecord &op) {
   StringRef compute = op.get("compute"), element = op.get("element"), family = op.get("family");
   if (compute == "Float" && (family == "Convolution" || family == "Window"))

@@ -1,4 +1,4 @@
-// The examples of the records as C++: one function each, for the program that runs them.
+// Generates the examples of the records as C++ functions, for the program that runs them.
 #include "ir/tblgen/Records.h"
 
 #include "mlir/TableGen/GenInfo.h"
@@ -6,7 +6,7 @@
 using namespace llvm;
 using namespace tressel::tblgen;
 
-/// Into the body of a function each, which throws away nothing: `show` prints what the example's expression gives.
+/// One function per example; `show` prints the value of the example's expression.
 static bool genExamples(const RecordKeeper &records, raw_ostream &os) {
   os << "// Generated from the records in ir/ops.\n#include \"test/examples/OpExamples.h\"\n\nnamespace tressel {\n\n"
      << "std::span<const OpExample> opExamples() {\n  static constexpr OpExample kExamples[] = {\n";

@@ -1,4 +1,4 @@
-// The frontend's functions: one per op, over Arg, with a doc comment from the record.
+// Generates the frontend's functions: one per op, over Arg, with a doc comment from the record.
 #include "ir/tblgen/Records.h"
 
 #include "mlir/TableGen/GenInfo.h"
@@ -17,17 +17,18 @@ static std::string parameterType(const Arg &a) {
   return isList(a.kind) ? "Sizes" : a.kind == Kind::Size ? "Dim" : cppType(a.kind);
 }
 
-/// An op without a plain operand has nothing that carries the caller's line, so it takes it itself.
+/// An op without a plain operand has no argument that records the caller's line, so it takes the location as a
+/// parameter.
 static bool takesLocation(const OpRecord &op) { return op.operands().empty() || op.operands().front()->variadic; }
 
-/// What detail::runFlat may take.
+/// Whether detail::runFlat supports the op.
 static bool isFlat(const OpRecord &op) {
   return op.isElementwise() && op.get("family") == "Elementwise" && !op.operands().empty() && op.operands().size() <= 3 &&
          !op.variadicOperand() && !op.operands().back()->optional;
 }
 
-/// Operands that are optional stand before the attributes. Where a text is the first of these, it may follow the other operands at once:
-/// no text is an operand, so that the two calls cannot be taken for each other.
+/// Optional operands precede the attributes. If the first attribute is a string, a second overload takes it right after
+/// the mandatory operands: no operand is a string, so the overloads are unambiguous.
 static bool hasShortForm(const OpRecord &op) {
   return !op.operands().empty() && op.operands().back()->optional && !op.attrs().empty() && op.attrs().front()->kind == Kind::String;
 }
@@ -117,7 +118,7 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
            << a->name << (a->optional || isList(a->kind) || a->kind == Kind::Size ? ")" : "))");
       os << "};\n";
     };
-    if (isFlat(op)) { // at once where it can be, with the operands as they lie
+    if (isFlat(op)) { // runs at once where possible, with operands on the stack
       attrs();
       os << "  const Arg *const operands[] = {";
       ListSeparator sep;

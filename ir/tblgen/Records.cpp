@@ -58,7 +58,7 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
   auto all = operands();
   bool optional = false;
   for (const Argument *a : all) {
-    // Operands have no marks of their own: which one is absent must follow from their number.
+    // Operands have no names at a call, so their number must tell which optional one is absent.
     if (a->variadic && (a != all.back() || optional))
       PrintFatalError(record.getLoc(), "a variadic operand is the last, and no other is optional");
     if (optional && !a->optional)
@@ -98,7 +98,7 @@ const Argument *OpRecord::variadicOperand() const {
 
 std::string OpRecord::body(StringRef field) const {
   StringRef text = get(field);
-  // Where the fragment stands: its first occurrence behind the record's name.
+  // Finds the line of the fragment: its first occurrence after the record's name.
   SMLoc loc = def->getLoc().front();
   unsigned bufferId = SrcMgr.FindBufferContainingLoc(loc);
   StringRef buffer = SrcMgr.getMemoryBuffer(bufferId)->getBuffer();

@@ -1,4 +1,4 @@
-// A record of ir/ops as the backends see it.
+// A record of ir/ops, as the backends of the generator use it.
 #pragma once
 
 #include "mlir/TableGen/Operator.h"
@@ -18,8 +18,8 @@ constexpr bool isList(Kind kind) { return kind == Kind::Ints || kind == Kind::Si
 struct Argument {
   std::string name;
   bool isOperand;
-  bool variadic = false;          ///< operands and results: any number
-  Kind kind = Kind::Int;          ///< attributes from here on
+  bool variadic = false;          ///< operands and results: any number of them
+  Kind kind = Kind::Int;          ///< this and what follows are for attributes
   bool optional = false;          ///< may be absent: an attribute, or an operand at the end of the list
   bool hasDefault = false;
   std::string defaultValue;       ///< C++, "{}" for empty integers
@@ -31,7 +31,7 @@ public:
 
   std::string name;                ///< "add"
   std::vector<Argument> arguments; ///< in the order of the record
-  /// One variadic result stands for as many as the attributes say.
+  /// A single variadic result stands for a number of results that attributes determine.
   std::vector<Argument> results;
   std::vector<const Argument *> operands() const;
   std::vector<const Argument *> attrs() const;
@@ -44,8 +44,8 @@ public:
   int64_t getInt(llvm::StringRef field) const { return def->getValueAsInt(field); }
   bool isElementwise() const { return !get("scalar").empty(); }
   bool isComposite() const { return !get("decomposition").empty(); }
-  /// A fragment as a function's body: an expression gets its `return`; surrounded by #line, so that compilers
-  /// point to the record. The line that leads back is filled in by `resolveLines`.
+  /// A fragment as the body of a function. An expression gets its `return`. Surrounded by #line directives, so that
+  /// compilers report lines of the record; `resolveLines` fills in the line of the directive that leads back.
   std::string body(llvm::StringRef field) const;
 
   const llvm::Record *def;
@@ -54,24 +54,24 @@ public:
 /// All ops of the input, in source order. Ends with an error for a record that cannot be generated.
 std::vector<OpRecord> collect(const llvm::RecordKeeper &records);
 
-/// The type of what an op returns, made of `type`: itself, a tuple of several, or a vector.
+/// The C++ type that an op returns, for results of `type`: the type itself, a tuple, or a vector.
 std::string resultCppType(const OpRecord &op, llvm::StringRef type);
 
-/// "std::get<int64_t>" and the like need the C++ type.
+/// The C++ type of an attribute, as in "std::get<int64_t>".
 const char *cppType(Kind kind);
 /// "Attr(Ints{1, 1})": a default as an attribute value; "{}" if there is none.
 std::string attrValue(const Argument &argument);
 
-/// What a parameter of a C++ function defaults to.
+/// The default of a C++ function's parameter.
 std::string defaultArgument(const Argument &argument);
 
-/// Declarations of local variables, one per attribute, from `attrs`.
+/// Declares local variables, one per attribute, initialized from `attrs`.
 void unpackAttrs(const OpRecord &op, llvm::raw_ostream &os);
 
-/// A C++ string literal of any text.
+/// A C++ string literal of the text.
 std::string quoted(llvm::StringRef text);
 
-/// Replaces the marks left by `body` by the line numbers of this very text, and writes it.
+/// Replaces the marks left by `body` by the line numbers of the generated text, and writes it.
 void writeResolved(std::string text, llvm::StringRef generatedName, llvm::raw_ostream &os);
 
 /// The text's lines without their common indentation and without blank first and last lines.

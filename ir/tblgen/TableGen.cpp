@@ -1,4 +1,5 @@
-// The table itself: scalar templates, OpInfo objects, the interpreter's elementwise loops, expressions for decompositions.
+// Generates the op table: scalar templates, OpInfo objects, the interpreter's elementwise loops, and expressions for
+// decompositions.
 #include "ir/tblgen/Records.h"
 
 #include "mlir/TableGen/GenInfo.h"
@@ -17,7 +18,7 @@ static constexpr StringLiteral kHead = "// Generated from ir/ops by tressel-tblg
 static std::string familyFile(const RecordKeeper &records) {
   return StringRef(records.getInputFilename()).rsplit('/').second.rsplit('.').first.str();
 }
-/// Ops whose record stands in the input file itself, not in one it includes.
+/// Ops whose record is in the input file itself, not in an included one.
 static std::vector<OpRecord> ownOps(const RecordKeeper &records) { return collect(records); }
 
 // --- Scalar templates --------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ static void genOperandsAndAttrs(const OpRecord &op, raw_ostream &os) {
   }
 }
 
-/// The fragment `types` as the function `infer`.
+/// Generates `infer` from the fragment `types`.
 static void genInfer(const OpRecord &op, raw_ostream &os) {
   os << "Inferred infer(const OpInfo &info, std::span<const TensorType> operands, [[maybe_unused]] const Attrs &attrs) {\n"
      << "  if (auto error = checkArity(info, operands))\n    return *error;\n"

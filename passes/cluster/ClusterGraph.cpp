@@ -31,7 +31,7 @@ ClusterGraph::ClusterGraph(Block &block, int64_t maxSearch) : maxSearch(maxSearc
   visited.assign(ops.size(), 0);
 }
 
-/// Calls `fn` for each group that `g` feeds, or is fed by; stops and returns false when `fn` does.
+/// Calls `fn` for each group that reads `g` (forward) or that `g` reads; stops and returns false when `fn` does.
 template <typename Fn> bool ClusterGraph::forEachNeighbour(Group g, bool forward, Fn fn) {
   for (Operation *op : members[g]) {
     if (forward) {
@@ -53,7 +53,7 @@ template <typename Fn> bool ClusterGraph::forEachNeighbour(Group g, bool forward
 
 bool ClusterGraph::blocked(Group producer, Group consumer) {
   int64_t budget = maxSearch;
-  // Every group on a path between the two stands between them in the order, so nothing else is looked at.
+  // Groups on a path between the two are between them in the order, so the search visits no others.
   auto search = [&](Group start, Group goal, bool forward, std::vector<Group> &reached) {
     reached.clear();
     ++epoch;
@@ -65,7 +65,7 @@ bool ClusterGraph::blocked(Group producer, Group consumer) {
         if (--budget < 0)
           return false;
         if (next == goal)
-          return g == start; // the edge between the two is no path through a third
+          return g == start; // the direct edge is no path through a third group
         bool between = forward ? order[next] < order[goal] : order[next] > order[goal];
         if (between && visited[next] != epoch) {
           visited[next] = epoch;
@@ -83,7 +83,8 @@ bool ClusterGraph::blocked(Group producer, Group consumer) {
 }
 
 void ClusterGraph::join(Group into, Group from) {
-  // What reaches the pair stands before it, what it reaches behind it; these groups share their old places anew.
+  // Groups that reach the pair come before it, groups that it reaches behind; they are redistributed over their old
+  // places.
   auto byOrder = [&](Group a, Group b) { return order[a] < order[b]; };
   std::vector<uint32_t> places{order[into], order[from]};
   for (auto *reached : {&reachedForward, &reachedBackward}) {

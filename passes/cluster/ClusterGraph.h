@@ -1,5 +1,5 @@
-// The graph of a block's ops, contracted group by group: form-clusters joins groups, and this keeps them convex and in
-// a topological order.
+// The graph of a block's ops, contracted group by group. form-clusters joins groups; this class keeps groups convex and
+// in a topological order.
 //
 // Ops with effects keep their order: each counts as a user of the one before.
 //
@@ -19,26 +19,26 @@ namespace tressel::passes {
 
 class ClusterGraph {
 public:
-  /// One group per op of the block, the terminator included. A join that would look at more than `maxSearch` edges is
-  /// refused, so that joining costs a bounded time.
+  /// One group per op of the block, the terminator included. A join whose check would visit more than `maxSearch` edges
+  /// is refused, which bounds the time of a join.
   ClusterGraph(mlir::Block &block, int64_t maxSearch);
 
   using Group = uint32_t;
   Group groupOf(mlir::Operation *op) const { return group[indexOf.lookup(op)]; }
-  /// In program order.
+  /// In the order of the block.
   llvm::ArrayRef<mlir::Operation *> opsOf(Group g) const { return members[g]; }
   /// Place of a group in a topological order.
   uint32_t placeOf(Group g) const { return order[g]; }
   /// Position of an op in the block as it was.
   uint32_t indexOfOp(mlir::Operation *op) const { return indexOf.lookup(op); }
 
-  /// Whether a path leads from `producer` through a third group to `consumer`, or the search for one was given up. If
-  /// not, `join` may follow, with no other join between.
+  /// Whether a path leads from `producer` through a third group to `consumer`, or the search exceeded its bound. If
+  /// false, `join` of the two may follow, with no other join between.
   bool blocked(Group producer, Group consumer);
   /// Ops of `from` move into `into`.
   void join(Group into, Group from);
 
-  /// Groups that have ops, each after all that it uses.
+  /// Groups that have ops, in topological order.
   std::vector<Group> inOrder() const;
 
 private:

@@ -29,17 +29,17 @@ namespace tressel::passes {
 namespace {
 using Ops = ArrayRef<Operation *>;
 
-/// How a group of ops would run: by whom, and at what cost.
+/// How a group of ops would run: the winning bid, its provider and its cost.
 struct Work {
-  const KernelProvider *provider = nullptr; ///< null: nobody bid
+  const KernelProvider *provider = nullptr; ///< null: no provider bid
   Bid bid;
   double seconds = std::numeric_limits<double>::infinity();
-  /// The ops of the library's root if generated code follows it; empty: one kernel for all.
+  /// The ops of a library kernel that generated code follows as an epilogue; empty: one kernel for all.
   SmallVector<Operation *, 2> root;
   runtime::KernelCost runnerUp = {}; ///< runtime::KernelDesc::runnerUp: of the root, if generated code follows it
 };
 
-/// The values a set of ops takes in and gives out, in order of first use and of definition.
+/// The inputs and results of a set of ops, in order of first use and of definition.
 struct Boundary {
   SmallVector<Value> inputs, results;
   Boundary(Ops ops) {
@@ -58,7 +58,7 @@ struct Boundary {
   }
 };
 
-/// Bytes that a kernel needs at once.
+/// Bytes of all inputs and results of a kernel.
 int64_t footprintOf(const Boundary &boundary) {
   llvm::SmallDenseSet<Value> bases;
   int64_t bytes = 0;
@@ -69,7 +69,7 @@ int64_t footprintOf(const Boundary &boundary) {
   return bytes;
 }
 
-/// Asks the providers.
+/// Collects bids of providers and selects the cheapest.
 class Auction {
 public:
   Auction(const Providers &providers, const Providers &hostProviders, func::FuncOp main)
@@ -85,13 +85,13 @@ public:
   }
 
   bool isParameterOnly(Value value) const { return parameterOnly.contains(value); }
-  /// Values that are known ahead of the step.
+  /// Values that are made of parameters and constants alone.
   const llvm::DenseSet<Value> &known() const { return parameterOnly; }
   void noteCluster(Operation *cluster) {
     if (llvm::all_of(cluster->getOperands(), [&](Value v) { return parameterOnly.contains(v); }))
       parameterOnly.insert(cluster->result_begin(), cluster->result_end());
   }
-  /// A clone is made of the same values.
+  /// A clone has the same operands, so it is parameter-only if the original is.
   void noteClone(Operation *original, Operation *clone) {
     for (auto [from, to] : llvm::zip(original->getResults(), clone->getResults()))
       if (parameterOnly.contains(from))
@@ -113,7 +113,7 @@ public:
     return best;
   }
 
-  /// What everyone would take for these ops, the cheapest first: "kernels 12.3 us, generated 45 us".
+  /// All bids for these ops, the cheapest first: "kernels 12.3 us, generated 45 us".
   std::string bids(Ops ops) const {
     std::vector<std::pair<double, std::string>> all;
     Boundary boundary(ops);
@@ -126,7 +126,7 @@ public:
     return llvm::join(llvm::make_second_range(all), ", ");
   }
 
-  /// The library of `root` followed by generated code for all others of `ops`.
+  /// A bid for a library kernel of `root` with a generated epilogue for the other ops of `ops`.
   Work withEpilogue(const Work &library, Ops root, Ops ops) const {
     Work work;
     const Providers &all = providersFor(ops);
@@ -142,7 +142,7 @@ public:
     Boundary rootBoundary(root), boundary(epilogue);
     if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
       return work;
-    // What its library cannot compute behind the root, another provider may.
+    // Where the provider of the root alone cannot compute this epilogue, another one may.
     const KernelProvider *runs = library.provider;
     const Boundary whole(ops);
     auto takes = [&](const KernelProvider &p) { return p.takes({rootOf(ops), ops, whole.inputs, whole.results}, root); };
@@ -167,9 +167,9 @@ public:
   }
 
 private:
-  /// Each provider adds up the terms of a product in its own order. Under `deterministic` the product alone decides
-  /// which one computes it, so that what it is fused with does not. Null: there is no product, or none of the providers
-  /// computes it alone.
+  /// The provider that computes a product must depend on the product alone under `deterministic`, not on the ops fused
+  /// with it: each provider adds up the terms in an order of its own. Null: there is no product, or no provider runs it
+  /// alone.
   const KernelProvider *winnerOfProducts(Ops ops) const {
     for (Operation *op : ops)
       if (const op::OpInfo *info = graph::infoOf(op); info && op::isProduct(info->family))
@@ -177,13 +177,14 @@ private:
     return nullptr;
   }
 
-  /// Whoever serves the device that the ops are annotated with.
+  /// The providers for the device that the ops are annotated with.
   const Providers &providersFor(Ops ops) const {
     const bool onHost = !hostProviders.empty() && llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op) == graph::kHost; });
     return onHost ? hostProviders : providers;
   }
 
-  /// A library's scalars are the symbols of its root.
+  /// Whether the epilogue uses symbols that the root does not: a library kernel only has the symbols of its root as
+  /// scalars.
   static bool namesFurtherSizes(Ops root, Ops epilogue) {
     SmallVector<Size> known;
     for (Operation *op : root)
@@ -196,13 +197,14 @@ private:
   std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
     SmallVector<bool> packable =
         llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
-    // Packed is what this host's kernels like: an accelerator would only hold both.
+    // Packing speeds up kernels of this host alone; an accelerator would hold the packed and the plain form.
     if (llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op).value_or(graph::kHost) != graph::kHost; }))
       packable.assign(packable.size(), false);
     return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
   }
 
-  /// The one value of the root that the epilogue reads, point by point over its own shape; null if it is otherwise.
+  /// The only value of the root that the epilogue reads, pointwise and over the value's own shape; null if there is no
+  /// such value.
   static Value joint(Ops root, const llvm::SmallDenseSet<Operation *> &inRoot, Ops epilogue) {
     Value value;
     llvm::SmallDenseSet<Operation *> inEpilogue(epilogue.begin(), epilogue.end());
@@ -233,9 +235,8 @@ private:
   }
 
 public:
-  /// Whether a result's buffer can hold the root's value until the epilogue reads it. That of a state's next value is
-  /// the state's own, as long as the epilogue does not read the old one: then it would have to be another, and be
-  /// copied.
+  /// Whether a result's buffer can hold the root's value until the epilogue reads it. The next value of a state has the
+  /// state's own buffer, unless the epilogue reads the old value: then it would need another buffer and a copy.
   bool mayHold(Value result, Value rootValue, Ops epilogue) const {
     if (cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() !=
             cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() ||
@@ -255,7 +256,7 @@ private:
       stateOf; ///< by a state's next value: its old one, or null where the program does not read it
 };
 
-/// Makes much of little by moving or naming values: computing it twice costs less than storing it.
+/// Ops whose large results only rearrange or broadcast few values: computing them twice costs less than storing them.
 bool isCheapToRepeat(Operation *op) {
   std::optional<op::LoopForm> form = loopFormOf(op);
   if (!form || !isPointParallel(*form) || form->alternatives)
@@ -288,7 +289,7 @@ public:
     bool allClaimed = true;
     graph::forEachBody(main.getBody().front(), [&](Block &block) {
       allClaimed &= succeeded(cluster(block));
-      // What is packed for a body is packed once, ahead of the step.
+      // A packed operand of an op in a body is packed once, ahead of the step.
       for (Operation &op : llvm::make_early_inc_range(block))
         if (auto control = dyn_cast<graph::ControlOpInterface>(op))
           graph::hoistInvariants(control, [](Operation *inner) { return isa<graph::PackOp>(inner); });
@@ -324,8 +325,9 @@ private:
     return claimed;
   }
 
-  /// A kernel asks of each element which of the joined tensors it lies in, so joining thousands in one is slow to compile and to run:
-  /// they are joined in parts, and these again. Rows that can be computed in their places stay, as nothing joins them.
+  /// Splits wide joins in a tree of narrower ones. A kernel checks for each element which joined tensor it lies in, so
+  /// a join of thousands is slow to compile and to run. A join of rows that can be computed in place needs no kernel
+  /// and stays.
   static void splitWide(Block &block) {
     constexpr size_t kMost = 64;
     constexpr int64_t kAlignment = 64;
@@ -358,7 +360,7 @@ private:
     }
   }
 
-  /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
+  /// Clones ops that are cheap to repeat, one clone per user, so that each can join its user's cluster.
   void repeatCheap(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isComputation(&op) || isRowsOfArgument(&op) || op.getNumResults() != 1 || op.getResult(0).hasOneUse() || !isCheapToRepeat(&op))
@@ -372,7 +374,7 @@ private:
         auction->noteClone(&op, clone);
         same.push_back(clone);
       }
-      for (Operation *each : same) // one for a reader behind its part of the program belongs to that reader
+      for (Operation *each : same) // a clone whose users are all outside its segment leaves the segment
         if (graph::segmentOf(each) && llvm::none_of(each->getUsers(), [&](Operation *user) {
               return graph::segmentOf(user) == graph::segmentOf(each);
             }))
@@ -381,7 +383,7 @@ private:
     }
   }
 
-  /// Copies that found no cluster become one again.
+  /// Merges clones that joined no cluster.
   void reuniteClones() {
     for (ArrayRef<Operation *> same : clones) {
       SmallVector<Operation *> alone =
@@ -411,9 +413,10 @@ private:
         if (DictionaryAttr place = graph::placeOf(&op))
           places[graph->groupOf(&op)] = place;
       }
-    // What did not fit together may do so when both have grown: a value that two ops read, and then both read it inside.
+    // A pair that could not be joined may be once both groups have grown: when the other reader of a value is inside
+    // too.
     constexpr int sweeps = 3;
-    llvm::DenseMap<std::pair<Operation *, Operation *>, size_t> tried; // how many ops there were
+    llvm::DenseMap<std::pair<Operation *, Operation *>, size_t> tried; // number of ops of both groups at the last try
     for (int sweep = 0; sweep < sweeps; ++sweep) {
       bool joined = false;
       for (Operation *op : ops)
@@ -448,8 +451,8 @@ private:
     return success(allClaimed);
   }
 
-  /// Small next values of states, which nothing else reads, are computed by one kernel of several nests: a launch for
-  /// each takes longer than what it does. They wait for the last of them, so what they read must be little.
+  /// Computes small next values of states that have no other reader in one kernel of several nests, since a launch for
+  /// each takes longer than its work. The kernel waits for the operands of all of them, so these must be small too.
   void joinUpdates(Block &block) {
     constexpr int64_t kSmall = 256 * 1024; // bytes of one
     constexpr size_t kMostValues = 96;     // of all, as operands of one launch
@@ -510,7 +513,7 @@ private:
         apart += work.find(group)->second.seconds;
       if (!all.provider || all.seconds > apart)
         continue;
-      // None reads what another makes, so the order alone is to be found.
+      // The updates do not depend on each other, so sorting them by place gives a valid order to join them in.
       llvm::sort(join.groups,
                  [&](ClusterGraph::Group a, ClusterGraph::Group b) { return graph->placeOf(a) < graph->placeOf(b); });
       ClusterGraph::Group last = join.groups.back();
@@ -527,7 +530,8 @@ private:
     }
   }
 
-  /// What a cluster may need of the accelerator that it can go to: half, so that what comes next can come beside it.
+  /// Bytes that a cluster may take of the accelerator that it may be placed on: half of its memory, so that the next
+  /// cluster fits beside it.
   std::optional<int64_t> roomAt(DictionaryAttr place) const {
     const auto at = place ? place.getAs<StringAttr>(graph::kDeviceAttr) : StringAttr();
     std::optional<int64_t> most;
@@ -536,7 +540,7 @@ private:
         most = std::max(most.value_or(0), device.memoryBytes / 2);
     return most;
   }
-  /// Whether the two together need too much of a memory in which one after the other has room.
+  /// Whether the joined cluster exceeds that room, although the two, one after the other, fit.
   bool isTooLarge(ClusterGraph::Group a, ClusterGraph::Group b, Ops both, DictionaryAttr place, int64_t &bytes) {
     const int64_t apart = std::max(footprints[a], footprints[b]);
     bytes = footprints[a] + footprints[b];
@@ -547,9 +551,8 @@ private:
     return bytes > *room && bytes > apart;
   }
 
-  /// An op behind the turning point of a gradient that depends on values ahead of it alone (the slope of tanh,
-  /// say) would be computed ahead of it, and kept for long beside what it is made of: it is left to those that read it,
-  /// unless what it is made of is gone then.
+  /// Whether joining would move an op ahead of the turning point to its readers behind it, or keep a value alive in
+  /// addition to its operands, because the producer still has other users.
   bool keepsForGradient(Ops producer, Ops consumer) const {
     auto isAhead = [&](Operation *op) { return graph->indexOfOp(op) < turn; };
     if (turn == 0 || llvm::none_of(producer, isAhead) || llvm::any_of(consumer, isAhead))
@@ -565,7 +568,8 @@ private:
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
       return false;
-    // What is asked of a kernel grows with its operands: an op of thousands would be asked about once for each of them.
+    // The time of a bid grows with the operands of the cluster, so growing one of thousands of operands would be
+    // quadratic.
     constexpr unsigned kMostOperands = 128;
     unsigned operands = 0;
     for (Ops ops : {a, b})
@@ -578,7 +582,8 @@ private:
     const DictionaryAttr placeA = places.lookup(producer), placeB = places.lookup(consumer);
     if (placeA && placeB && placeA != placeB)
       return false;
-    // Where accelerators have kernels of their own, they compute what nobody placed: it does not follow an op to the host.
+    // Where accelerators have kernels of their own, they compute ops without an annotation: these do not join a cluster
+    // on the host.
     auto isHost = [](DictionaryAttr place) {
       const auto device = place ? place.getAs<StringAttr>(graph::kDeviceAttr) : StringAttr();
       return device && device == runtime::nameOf(graph::kHost);
@@ -600,8 +605,8 @@ private:
         if (Work split = auction->withEpilogue(*library, root, both); split.seconds < joined.seconds)
           joined = std::move(split);
       }
-    // What bids are off by is more than what a value between two kernels costs: where both ways cost about as much, one kernel it is, unless
-    // the larger part then has another provider: that changes more than it saves.
+    // The error of bids exceeds the cost of storing a value between two kernels. So ops are fused if both ways cost
+    // about the same, unless fusing changes the provider of the larger part.
     const KernelProvider *larger = (workA.seconds > workB.seconds ? workA : workB).provider;
     const double margin = joined.provider == larger ? 1.1 : 1;
     if (!joined.provider || joined.seconds > margin * (workA.seconds + workB.seconds) || graph->blocked(producer, consumer))
@@ -624,7 +629,7 @@ private:
     auto found = work.find(g);
     if (found == work.end()) { // a view or a constant
       if (isView(ops.front()))
-        graph::takePlace(ops.front()); // wherever its operand is
+        graph::takePlace(ops.front()); // on the device of its operand
       ops.front()->moveBefore(terminator);
       return;
     }
@@ -634,7 +639,7 @@ private:
     }
     if (ops.size() == 1 && (isRowView(ops.front()) || canJoinRows(ops.front()))) {
       if (isView(ops.front()))
-        graph::takePlace(ops.front()); // wherever its operand is
+        graph::takePlace(ops.front()); // on the device of its operand
       ops.front()->moveBefore(terminator);
       return;
     }
@@ -643,8 +648,8 @@ private:
     numJoined += ops.size() > 1 ? ops.size() : 0;
   }
 
-  /// Rows that nobody fused with what reads them need not be copied: they are a part of the operand's bytes. That has to
-  /// begin where a buffer may, and must not keep much alive for little.
+  /// Rows that fused with no reader become a view of the operand's bytes, with no copy, if they begin at an aligned
+  /// offset and do not keep a much larger value alive.
   static bool isRowView(Operation *op) {
     constexpr int64_t kAlignment = 64, kShare = 4;
     if (!firstRowOf(op))
@@ -654,13 +659,13 @@ private:
            (isa<BlockArgument>(base) || op->hasAttr(kAsViewAttr) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
   }
 
-  /// Nobody needs to compute those; whoever reads them on another device gets them alone, and not the whole.
+  /// Needs no kernel. A reader on another device gets just these rows copied, not the whole argument.
   static bool isRowsOfArgument(Operation *op) {
     return isRowView(op) && isa<BlockArgument>(baseOf(op->getResult(0)));
   }
 
-  /// Rows of launches that nobody fused with what reads them all are computed where they belong in the whole, if each of
-  /// them is free to: it has no other place, and what it is made of does not stay from call to call.
+  /// A join of rows that fused with no reader: each launch computes its rows in place in the result, if its rows have
+  /// no other destination and are not parameter-only, as those stay from call to call.
   bool canJoinRows(Operation *op) const {
     constexpr int64_t kAlignment = 64;
     if (!isRowJoin(op) || isa<graph::ControlOpInterface>(op->getParentOp()))
@@ -679,7 +684,8 @@ private:
     return true;
   }
 
-  /// Of what a rank made, another rank has a copy, and the rank itself no second place.
+  /// Whether a cluster makes `part` and its result may lie in the join: no other join, deal or result of the program
+  /// needs it.
   static bool isMadeFor(Operation *join, Value part) {
     Value made = part;
     if (auto collect = part.getDefiningOp<graph::CollectOp>()) {
@@ -704,7 +710,7 @@ private:
     if (split)
       llvm::copy_if(ops, std::back_inserter(ordered), [&](Operation *op) { return !inRoot.contains(op); });
 
-    // Inputs of the root, its packed ones, those of the epilogue.
+    // Inputs in the order: those of the root, its packed ones, those of the epilogue.
     if (decisions)
       decide(ops, how);
     OpBuilder b(before);
@@ -715,7 +721,7 @@ private:
     for (Value input : all.inputs)
       if (!llvm::is_contained(root.inputs, input))
         inputs.push_back(input);
-    // The result that keeps the root's value comes first: the value itself if it is one.
+    // The first result is the buffer that holds the root's value: the value itself if it is a result.
     SmallVector<Value> results = all.results;
     if (split) {
       const Ops epilogue = Ops(ordered).drop_front(how.root.size());
@@ -758,7 +764,7 @@ private:
       op->erase();
   }
 
-  /// Who runs the ops of a cluster, and why.
+  /// Records the provider of a cluster, and why it won.
   void decide(Ops ops, const Work &how) {
     auto named = [](Ops list) {
       return llvm::join(llvm::map_range(list, [](Operation *op) { return op->getName().stripDialect().str(); }), ", ");
@@ -792,8 +798,8 @@ private:
   std::optional<Auction> auction;
   std::optional<ClusterGraph> graph;
   llvm::DenseMap<ClusterGraph::Group, Work> work;
-  llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< no less than what the group needs at once
-  static constexpr int64_t kLeastKept = 65536;             ///< bytes that a gradient keeps, to be worth a thought
+  llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< lower bound of the bytes that the group needs at once
+  static constexpr int64_t kLeastKept = 65536; ///< bytes of residuals below which the turning point is ignored
   size_t turn = 0; ///< ops of the block ahead of its turning point; 0: it has none
   llvm::DenseMap<ClusterGraph::Group, DictionaryAttr> places; ///< what ops are annotated with
   std::vector<SmallVector<Operation *>> clones;

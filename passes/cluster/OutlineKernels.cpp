@@ -38,7 +38,7 @@ private:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<graph::ClusterOp, graph::PackOp>(op))
         continue;
-      // Where it runs, and what becomes of its results, is the launch's affair.
+      // Attributes on the device, segments and results go to the launch, as kernels may be shared.
       const std::pair<StringRef, Attribute> ofLaunch[] = {{graph::kSegmentsAttr, op.removeAttr(graph::kSegmentsAttr)},
                                                           {graph::kDroppedAttr, op.removeAttr(graph::kDroppedAttr)}};
       const DictionaryAttr place = graph::takePlace(&op);
@@ -57,7 +57,7 @@ private:
     }
   }
 
-  /// Ops inside are hashed one by one, without following values: equal hashes are compared in full.
+  /// The hash covers ops one by one and ignores how values connect them; equal hashes are compared in full.
   static size_t hashOf(Operation *op) {
     llvm::hash_code hash = llvm::hash_combine(op->getName(), op->getAttrDictionary());
     for (Type type : op->getOperandTypes())
@@ -129,14 +129,14 @@ private:
     graph::setRunnerUp(kernel, graph::runnerUpOf(cluster));
     IRMapping map;
     cluster.getBody().cloneInto(&kernel.getBody(), map);
-    // Locations stay with the launch: the kernel may serve several.
+    // Locations stay on the launch, as the kernel may serve several launches.
     kernel->walk([&](Operation *inner) { inner->setLoc(UnknownLoc::get(&getContext())); });
     for (BlockArgument arg : kernel.getBody().getArguments())
       arg.setLoc(UnknownLoc::get(&getContext()));
     return kernel;
   }
 
-  /// Whether `op` has the operand in packed form as well, and reads that.
+  /// Whether `op` also has the operand in packed form, which it reads instead.
   bool isReadPacked(Value operand, Operation *op) const {
     auto cluster = dyn_cast<graph::ClusterOp>(op);
     return cluster && cluster.getPacks() > 0 &&
@@ -159,12 +159,12 @@ private:
 
   struct Known {
     graph::KernelOp kernel;
-    OperationName name; ///< a cluster or a pack
+    OperationName name; ///< of a cluster or a pack
     DictionaryAttr attrs;
   };
   std::map<size_t, std::vector<Known>> known;
   llvm::StringMap<int> counts;
-  llvm::DenseMap<Value, Value> packedFrom; ///< of what is packed
+  llvm::DenseMap<Value, Value> packedFrom; ///< by packed value: the original
   std::optional<OpBuilder> builder;
 };
 } // namespace

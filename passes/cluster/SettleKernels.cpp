@@ -33,7 +33,7 @@ public:
       return;
     SymbolTable symbols(getOperation());
     llvm::DenseMap<graph::KernelOp, graph::KernelOp> ofHost;
-    llvm::DenseSet<graph::KernelOp> elsewhere; // launched by an accelerator too
+    llvm::DenseSet<graph::KernelOp> elsewhere; // also launched on an accelerator
     llvm::SetVector<graph::LaunchOp, std::vector<graph::LaunchOp>> onHost;
     main->walk([&](graph::LaunchOp launch) {
       auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
@@ -84,7 +84,7 @@ public:
   }
 
 private:
-  /// An op without a place of its own runs where the op does whose body it stands in.
+  /// The op's device; an op in a body without one runs on the device of the op with the body.
   static runtime::DeviceRef deviceOf(Operation *op) {
     for (; op && !isa<func::FuncOp>(op); op = op->getParentOp())
       if (auto device = graph::deviceOf(op))
@@ -92,12 +92,13 @@ private:
     return graph::kHost;
   }
 
-  /// A kernel for ops that exchange no values with the others of a kernel.
+  /// A kernel for ops of a kernel that exchange no values with its other ops.
   struct Part {
     graph::KernelOp kernel;
-    SmallVector<unsigned> inputs, results; ///< of the whole
+    SmallVector<unsigned> inputs, results; ///< indices into those of the whole
   };
-  /// What was joined for accelerators, but is no one kernel of the host. None if it hangs together, or a part has no kernel either.
+  /// Splits a kernel that was joined for accelerators and that no provider of the host runs as one. Empty if all its
+  /// ops exchange values, or if no provider runs some part.
   std::vector<Part> apart(graph::KernelOp whole, SymbolTable &symbols) {
     Block &body = whole.getBody().front();
     llvm::EquivalenceClasses<Operation *> groups;
@@ -108,7 +109,7 @@ private:
           groups.unionSets(&op, def);
     }
     const SmallVector<Value> yielded(body.getTerminator()->getOperands());
-    llvm::MapVector<Operation *, Part> found; // by a group's leader, in the order of results
+    llvm::MapVector<Operation *, Part> found; // by leader of the group, in the order of results
     for (auto [i, value] : llvm::enumerate(yielded)) {
       Operation *def = value.getDefiningOp();
       if (!def)
@@ -121,7 +122,7 @@ private:
     for (auto &[leader, part] : found) {
       graph::KernelOp kernel = whole.clone();
       kernel.setSymName((whole.getSymName() + "_part").str());
-      symbols.insert(kernel, Block::iterator(whole)); // renames it where there is another
+      symbols.insert(kernel, Block::iterator(whole)); // inserting may rename the kernel
       Block &own = kernel.getBody().front();
       SmallVector<Value> results;
       for (unsigned i : part.results)
@@ -196,7 +197,7 @@ private:
     return best;
   }
 
-  /// Gives the kernel's body to the cheapest provider of the host; false if none takes it.
+  /// Assigns the kernel to the cheapest provider of the host; false if none bids.
   bool settle(graph::KernelOp kernel) const {
     SmallVector<Operation *> ops, root, epilogue;
     int64_t position = 0;

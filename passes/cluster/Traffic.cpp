@@ -12,8 +12,8 @@ using namespace mlir;
 namespace tressel::passes {
 
 namespace {
-/// Registers and shared memory of a GPU's multiprocessor, or the second cache of a processor's core: some hundred
-/// kilobytes on all machines that there are models of.
+/// Bytes of a row that stay close between passes: in registers and shared memory of a GPU's multiprocessor, or in the
+/// second-level cache of a CPU core. Some hundred kilobytes on all machines of the presets.
 constexpr int64_t kKept = 256 * 1024;
 
 bool isReduction(Operation *op) {
@@ -28,9 +28,9 @@ int64_t rowBytes(Operation *reduction) {
 } // namespace
 
 int64_t bytesReadAgain(Block &body) {
-  // A pass over the elements ends with each reduction of rows that are not kept.
+  // Each reduction of rows that do not stay close ends a pass over the elements.
   constexpr unsigned kMost = 63;
-  llvm::DenseMap<Value, unsigned> passOf; // the first in which the value is known
+  llvm::DenseMap<Value, unsigned> passOf; // the first pass in which the value is known
   for (Operation &op : body) {
     unsigned pass = 0;
     for (Value operand : op.getOperands())
@@ -40,13 +40,14 @@ int64_t bytesReadAgain(Block &body) {
     for (Value result : op.getResults())
       passOf[result] = pass;
   }
-  llvm::DenseMap<Value, uint64_t> neededIn; // a bit per pass: elements are computed again in each
+  llvm::DenseMap<Value, uint64_t> neededIn; // one bit per pass: elements are recomputed in each pass that needs them
   for (Operation &op : llvm::reverse(body)) {
     uint64_t passes = 0;
     for (Value result : op.getResults())
       passes |= neededIn.lookup(result);
     for (Value operand : op.getOperands())
-      if (isReduction(&op) || op.hasTrait<OpTrait::IsTerminator>()) // its result is kept, or written
+      // reductions are kept, and results of the kernel written
+      if (isReduction(&op) || op.hasTrait<OpTrait::IsTerminator>())
         neededIn[operand] |= uint64_t(1) << passOf.lookup(operand);
       else
         neededIn[operand] |= passes;

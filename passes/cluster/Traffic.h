@@ -1,13 +1,13 @@
-// What a kernel reads more than once.
+// Bytes that a kernel reads more than once.
 #pragma once
 
 #include "mlir/IR/Block.h"
 
 namespace tressel::passes {
 
-/// Bytes of a kernel's arguments that it reads again, after their first time: what follows from a reduction needs the
-/// reduced elements once more, and rows of more bytes than a compute unit keeps come from memory again. A variance of such
-/// rows reads them twice, and what is normalized by it a third time.
+/// Bytes of a kernel's arguments that it reads again after the first time. Ops that depend on a reduction read the
+/// reduced elements again, and rows larger than a compute unit's cache come from memory each time: a variance of such
+/// rows reads them twice, and a normalization by it a third time.
 int64_t bytesReadAgain(mlir::Block &body);
 
 } // namespace tressel::passes

@@ -21,7 +21,7 @@ namespace tressel::passes {
 
 namespace {
 
-/// Dimension i of a value in an order is dimension order[i] of the value as it is.
+/// A permutation: dimension i of the value in this order is dimension order[i] of the original value.
 using Order = op::Ints;
 
 Order same(int rank) {
@@ -31,14 +31,15 @@ Order same(int rank) {
 }
 bool isSame(const Order &order) { return std::ranges::is_sorted(order); }
 
-/// The order in which dimension `dim` is the last.
+/// The order that moves dimension `dim` to the end.
 Order lastOrder(int rank, int dim) {
   Order order = same(rank);
   std::rotate(order.begin() + dim, order.begin() + dim + 1, order.end());
   return order;
 }
 
-/// What a value in order `first` is in order `second`, seen from the value as it is.
+/// Composition: the order, relative to the original value, of a value in order `first` that is then permuted by
+/// `second`.
 Order composed(const Order &first, const Order &second) {
   Order order;
   for (int64_t d : second)
@@ -53,7 +54,7 @@ Order inverse(const Order &order) {
   return result;
 }
 
-/// The dimensions that decide where elements lie: those of size 1 do not.
+/// The order without dimensions of size 1, which do not affect where elements lie in memory.
 Order essence(const Shape &shape, const Order &order) {
   Order essential;
   for (int64_t d : order)
@@ -71,7 +72,7 @@ Shape permuted(const Shape &shape, const Order &order) {
 
 TensorType typeOf(Value v) { return graph::fromMlir(v.getType()); }
 
-/// With leading ones up to `rank` dimensions.
+/// The type with leading dimensions of size 1 up to `rank`.
 TensorType padded(TensorType type, size_t rank) {
   Shape shape;
   for (size_t i = type.shape.size(); i < rank; ++i)
@@ -81,7 +82,7 @@ TensorType padded(TensorType type, size_t rank) {
   return {type.dtype, shape};
 }
 
-/// The type of an operand in an order; an empty one leaves it.
+/// The type of an operand in an order; an empty order leaves it unchanged.
 TensorType inOrder(TensorType type, const Order &order) {
   if (order.empty())
     return type;
@@ -90,7 +91,7 @@ TensorType inOrder(TensorType type, const Order &order) {
   return type;
 }
 
-/// A constant of one value in an order; null if `v` is none.
+/// A splat constant in an order; null if `v` is no splat.
 Value splatInOrder(OpBuilder &b, Value v, const Order &order) {
   DenseElementsAttr splat;
   if (!matchPattern(v, m_Constant(&splat)) || !splat.isSplat())
@@ -102,7 +103,7 @@ Value splatInOrder(OpBuilder &b, Value v, const Order &order) {
       ->getResult(0);
 }
 
-/// A value, and the order in which transposes after it give it on.
+/// The value behind a chain of transposes, and the order that these make of it.
 struct Source {
   Value base;
   Order order;
@@ -121,14 +122,14 @@ Source sourceOf(Value v) {
 /// An op that can run with the dimension of channels last.
 struct Choice {
   Operation *op;
-  Order order;        ///< that was asked for
-  op::Reordered last; ///< what it then is
+  Order order;        ///< the order that makes channels its last dimension
+  op::Reordered last; ///< the op rewritten for that order
   MinCut::Node node = MinCut::first;
-  /// Its channels are last already.
+  /// Whether its channels are the last dimension already.
   bool isLast() const { return isSame(order); }
 };
 
-/// The network around convolutions: which ops have a choice, and where channels are.
+/// Finds the ops around convolutions that can run with channels last, and the dimension of the channels in each value.
 class Channels {
 public:
   explicit Channels(Block &block) : block(block) {
@@ -146,14 +147,14 @@ public:
   llvm::MapVector<Operation *, Choice> choices;
 
 private:
-  /// What the op iterates over when it is asked for an order.
+  /// The rank of the op's iteration space, to which an order applies.
   static int orderRank(Operation *op, const op::OpInfo &info) {
     const bool reduces = info.family == op::Family::Reduction;
     return typeOf(reduces ? op->getOperand(0) : Value(op->getResult(0))).rank();
   }
 
   void note(Value value, int64_t dim) {
-    // Matrices have no layout to choose, and networks of them need not be looked at.
+    // Matrices have no layout to choose, so networks of matrices are not visited.
     if (dim >= 0 && typeOf(value).rank() >= 3 && dims.try_emplace(value, static_cast<int>(dim)).second)
       todo.push_back({value, static_cast<int>(dim)});
   }
@@ -187,7 +188,8 @@ private:
     }
   }
 
-  /// Gives the op the choice that `fits`, if there is one; it most likely is that of dimension `guess`.
+  /// Registers the choice for the order that `fits`, if there is one. Most likely it is that with dimension `guess`
+  /// last, which is tried first.
   void chooseBy(Operation *op, llvm::function_ref<bool(const op::Reordered &)> fits, int guess) {
     const op::OpInfo *info = graph::infoOf(op);
     if (!info || !info->reorder || info->hasEffects || op->getNumResults() != 1 || choices.contains(op))
@@ -221,7 +223,7 @@ private:
                         graph::attrsOf(op, info), order);
   }
 
-  /// Whether the record's promise holds for the types: sizes may be symbolic.
+  /// Whether the reordered op infers the type that the record promises: with symbolic sizes it may not.
   static bool isSound(Operation *op, const op::OpInfo &info, const op::Reordered &r) {
     std::vector<TensorType> types;
     for (auto [operand, order] : llvm::zip_equal(op->getOperands(), r.operands))
@@ -238,7 +240,7 @@ private:
   SmallVector<std::pair<Value, int>> todo;
 };
 
-/// What ops and transposes cost, by the providers' bids.
+/// Costs of ops and transposes, from the providers' bids.
 class Costs {
 public:
   Costs(const Providers &providers, const llvm::DenseSet<Value> &parameterOnly)
@@ -247,7 +249,7 @@ public:
   int64_t ofOp(Operation *op) const {
     return units(cheapestBid(providers, op, [&](Value v) { return parameterOnly.contains(v); }));
   }
-  /// The op with its channels last, on operands that are not there yet.
+  /// Cost of the op with channels last, with new values as operands.
   int64_t ofLast(const Choice &choice) const {
     Block scratch;
     OpBuilder b(choice.op->getContext());
@@ -265,9 +267,9 @@ public:
     Operation *op = graph::createOp(b, choice.op->getLoc(), *graph::infoOf(choice.op), operands, choice.last.attrs);
     return units(cheapestBid(providers, op, [&](Value v) { return packable.contains(v); }));
   }
-  /// Of giving `v` on in an order, when it stands in another one. A view, where only dimensions of size 1 move, still
-  /// parts kernels. A transpose counts twice what the providers bid, and more: no bid for it alone can show that it parts
-  /// them, and gains by a hair are within the error of bids.
+  /// Cost of passing on `v` in order `to` when it is stored in order `from`. If only dimensions of size 1 move, it is a
+  /// view, which still separates two kernels. A transpose costs twice its bid and some launches more: its bid does not
+  /// show that it separates kernels, and small gains are within the error of bids.
   int64_t ofChange(Value v, const Order &from, const Order &to) {
     const Shape shape = typeOf(v).shape;
     if (parameterOnly.contains(v) || isInlineConstant(v))
@@ -292,9 +294,9 @@ public:
   }
 
 private:
-  static constexpr int64_t kSeam = 500'000; ///< half a microsecond: a launch, and results read again
+  static constexpr int64_t kSeam = 500'000; ///< half a microsecond: a launch, and reading results from memory
 
-  /// Whole numbers, so that sums do not depend on their order: picoseconds.
+  /// Picoseconds. Integers, so that sums do not depend on their order.
   static int64_t units(const std::optional<Bid> &bid) {
     constexpr double longest = 1e15;
     return bid ? static_cast<int64_t>(std::clamp(bid->seconds * 1e12, 1.0, longest)) : MinCut::never;
@@ -311,7 +313,8 @@ private:
   std::map<std::pair<Type, Order>, int64_t, Less> transposes;
 };
 
-/// Which choices to take: a minimum cut between ops as they are and ops with their channels last.
+/// Selects the ops that run with channels last by a minimum cut: the first side has original ops, the second those with
+/// channels last.
 class Decision {
 public:
   Decision(Channels &channels, Costs &costs) : choices(channels.choices), costs(costs) {
@@ -335,11 +338,11 @@ public:
   bool takes(const Choice &choice) const { return !choice.isLast() && cut.isSecond(choice.node); }
 
 private:
-  /// A value in an order that somebody wants.
+  /// A value in an order that some op reads.
   struct Version {
     Value base;
     Order order;
-    SmallVector<MinCut::Node> whenFirst, whenSecond; ///< who wants it, and on which side it then is
+    SmallVector<MinCut::Node> whenFirst, whenSecond; ///< readers, by the side on which they read this version
   };
 
   void want(Value base, const Order &order, MinCut::Node by, bool whenSecond) {
@@ -354,7 +357,7 @@ private:
   void needOperands(const Choice &choice) {
     for (auto [operand, order] : llvm::zip_equal(choice.op->getOperands(), choice.last.operands)) {
       const TensorType type = typeOf(operand);
-      if (order.size() > type.shape.size()) { // aligned at the last dimensions
+      if (order.size() > type.shape.size()) { // broadcast: aligned at the last dimensions
         const Shape wide = padded(type, order.size()).shape;
         if (!choice.isLast() && essence(wide, order) != essence(wide, same(wide.rank())))
           cut.pay(MinCut::first, choice.node, costs.ofTransposing(operand, same(type.rank())));
@@ -367,7 +370,7 @@ private:
     }
   }
 
-  /// Users without a choice want the result as it is.
+  /// Users without a choice read the result in its original order.
   void needResult(const Choice &choice) {
     const Value result = choice.op->getResult(0);
     SmallVector<Source> todo{{result, same(typeOf(result).rank())}};
@@ -391,8 +394,8 @@ private:
     const int64_t ofFirst = costs.ofChange(base, asIs, version.order),
                   ofSecond = costs.ofChange(base, last, version.order), ofEither = std::min(ofFirst, ofSecond);
     const MinCut::Node producer = chosen ? found->second.node : MinCut::first;
-    // A node that is on the first side as soon as somebody there wants the version: that costs what the producer's side
-    // asks for it. Likewise for the second side.
+    // A node that is on the first side if some reader of this version is on the first side. It then costs the
+    // conversion from the order of the producer's side. Likewise for the second side.
     if (!version.whenFirst.empty() && ofSecond > 0) {
       const MinCut::Node needed = cut.add();
       for (MinCut::Node node : version.whenFirst)
@@ -439,7 +442,7 @@ public:
 
 private:
   void rewrite(Block &block, Channels &channels, const Decision &decision) {
-    std::vector<Operation *> returns; // transposes back to what a result was
+    std::vector<Operation *> returns; // transposes that restore the original order of results
     for (Operation &op : llvm::make_early_inc_range(block)) {
       auto found = channels.choices.find(&op);
       if (found == channels.choices.end() || !decision.takes(found->second))
@@ -477,7 +480,7 @@ private:
     made.clear();
   }
 
-  /// The operand with its dimensions in the order.
+  /// The operand in the order.
   Value valueInOrder(Value v, const Order &order) {
     OpBuilder b(&getContext());
     b.setInsertionPointAfterValue(v);

@@ -46,7 +46,7 @@ private:
       types.push_back({half, graph::fromMlir(operand.getType()).shape});
     const op::Inferred inferred = info.infer(info, types, attrs);
     if (!inferred || llvm::any_of(inferred.types, [&](const TensorType &t) { return t.dtype != half; }))
-      return; // it has no such form
+      return; // the op does not take or give that type
     OpBuilder b(op);
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -59,7 +59,7 @@ private:
     ++numConverted;
   }
 
-  /// A value that was widened from there is taken as it was.
+  /// The operand in the narrow type. If it was widened from that type, the value before widening is used.
   Value narrow(OpBuilder &b, Operation *op, Value value) {
     if (Operation *def = value.getDefiningOp())
       if (const op::OpInfo *info = graph::infoOf(def); info == &cast() && graph::fromMlir(def->getOperand(0).getType()).dtype == half)

@@ -31,9 +31,10 @@ public:
   }
 
 private:
-  /// `isForRanks`: the pass `shard` will look at the block, and decide on ops that follow from their parts.
+  /// `isForRanks`: the pass `shard` follows, which decides itself on ops that follow from their parts, so they are
+  /// kept.
   void decompose(Block &block, const llvm::DenseSet<Value> &parameterOnly, bool isForRanks) {
-    // What a decomposition makes may be composite itself: it is met next.
+    // A decomposition may contain composites; the loop visits them next.
     for (Block::iterator at = block.begin(); at != block.end();) {
       Operation *op = &*at;
       const op::OpInfo *info = graph::infoOf(op);
@@ -44,7 +45,7 @@ private:
       Operation *before = op->getPrevNode();
       OpBuilder b(op);
       SmallVector<Value> results = graph::buildDecomposition(b, op);
-      if (isItself(op, results)) { // for kernels that take it of these types, which no provider here has
+      if (isItself(op, results)) { // kept for kernels that take it with these types, of which no provider here has one
         while (op->getPrevNode() != before)
           op->getPrevNode()->erase();
         ++at;
@@ -60,7 +61,7 @@ private:
     }
   }
 
-  /// Whether a decomposition, which may only convert operands, has found nothing to convert.
+  /// Whether a decomposition that may only convert operands had nothing to convert and returned the op itself.
   static bool isItself(Operation *op, ArrayRef<Value> results) {
     Operation *made = results.empty() ? nullptr : results.front().getDefiningOp();
     return made && made->getName() == op->getName() && made->getOperands() == op->getOperands() &&

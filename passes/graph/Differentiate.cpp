@@ -15,7 +15,7 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// A tensor that is the same everywhere.
+/// Builds a tensor whose elements are all equal.
 class Filled : op::expr::Fragment {
 public:
   Filled(OpBuilder &b, Location loc) : Fragment(emitter_), emitter_(b, loc) {}

@@ -34,7 +34,7 @@ bool MinCut::findLevels() {
   return level[second] != kUnreached;
 }
 
-/// Along one path of rising levels, without recursion: paths are as long as networks are deep.
+/// Pushes flow along one path of rising levels. Not recursive: paths are as long as networks are deep.
 int64_t MinCut::push(Node from, int64_t most) {
   std::vector<uint32_t> path;
   Node at = from;
@@ -53,7 +53,7 @@ int64_t MinCut::push(Node from, int64_t most) {
       continue;
     if (path.empty())
       return 0;
-    at = edges[path.back() ^ 1].to; // a dead end
+    at = edges[path.back() ^ 1].to; // backtrack from a dead end
     ++next[at];
     path.pop_back();
   }
@@ -70,7 +70,7 @@ void MinCut::solve() {
     while (push(first, never) > 0)
       ;
   }
-  // What can still send something to the second side.
+  // Nodes with a residual path to the second side are on that side.
   onSecond.assign(out.size(), false);
   onSecond[second] = true;
   std::vector<Node> queue{second};

@@ -18,7 +18,7 @@ namespace tressel::passes {
 
 namespace {
 
-/// What moving a byte takes, in flopsOf's units: from memory that several cores read.
+/// Cost of moving a byte, in the units of flopsOf, while several cores share the memory.
 constexpr int64_t kByte = 6;
 
 class RecomputeCheap : public impl::RecomputeCheapBase<RecomputeCheap> {
@@ -47,14 +47,14 @@ public:
   }
 
 private:
-  /// A loop of the user's kernels takes in and gives what the op computes, point by point.
+  /// Whether generated kernels may fuse the op with those that make its operands or read its result.
   static bool isFused(Operation *op) {
     if (!isComputation(op) || hasOwnKernel(op))
       return false;
     const op::Family family = graph::infoOf(op)->family;
     return family == op::Family::Elementwise || family == op::Family::Reduction || family == op::Family::Shape;
   }
-  /// Its result is a function of its operands that a kernel which reads it computes as it goes.
+  /// Whether a kernel that reads the result can compute it from the operands element by element.
   static bool isRecomputable(Operation *op) {
     if (isView(op))
       return true;
@@ -72,7 +72,7 @@ private:
            bytesOf(op->getOperand(0).getType()) < bytesOf(op->getResult(0).getType());
   }
   static bool isMove(Operation *op) { return isView(op) || (isFused(op) && graph::infoOf(op)->family == op::Family::Shape); }
-  /// Asks whether floats are equal.
+  /// Whether the op compares floats for equality.
   static bool asksForEqualFloats(Operation *op) {
     const std::optional<op::LoopForm> form = isComputation(op) ? loopFormOf(op) : std::nullopt;
     return form && llvm::any_of(form->body.nodes, [&](const op::ScalarNode &node) {
@@ -80,8 +80,9 @@ private:
                     isFloat(form->body.nodes[static_cast<size_t>(node.args[0])].dtype);
            });
   }
-  /// Values of which the bits count: those that are compared for equality, moved or not, behind the turn. In another kernel the same ops may be rounded
-  /// otherwise, and then no element of a window is the greatest one any more.
+  /// Collects values that must be recomputed bit by bit, or not at all: those that ops behind the turning point compare
+  /// for equality, directly or through ops that only move elements. Another kernel may round the same ops differently,
+  /// and then no element of a window equals its maximum.
   void findExact() {
     exact.clear();
     SmallVector<Value> found;
@@ -95,7 +96,7 @@ private:
         llvm::append_range(found, def->getOperands());
     }
   }
-  /// What is neither a constant nor known ahead of the step.
+  /// Whether the value costs memory: it is neither a constant nor known ahead of the step.
   bool isKept(Value value) const {
     Operation *def = value.getDefiningOp();
     return def && !matchPattern(def, m_Constant()) && !parameterOnly.contains(value) && placeOf.contains(def);
@@ -115,8 +116,8 @@ private:
 
   void cut() {
     MinCut graph;
-    llvm::MapVector<Operation *, MinCut::Node> again; // by op that may run again
-    llvm::DenseMap<Value, MinCut::Node> there;        // by value that is wanted behind the turn
+    llvm::MapVector<Operation *, MinCut::Node> again; // by op that may be recomputed
+    llvm::DenseMap<Value, MinCut::Node> there;        // by value that is read behind the turning point
     SmallVector<Value> wanted;
     auto want = [&](Value value) {
       if (auto [at, isNew] = there.try_emplace(value, 0); isNew) {
@@ -162,7 +163,8 @@ private:
     numBytes += before - after;
     rewrite();
   }
-  /// It is read behind the turn, and written ahead of it if nothing else wants it in memory.
+  /// Cost of keeping a value: one read behind the turning point, and one write ahead of it unless it is written to
+  /// memory anyway.
   int64_t keepCost(Value value) const {
     Operation *op = value.getDefiningOp();
     const bool isInMemory = !isFused(op) || llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -170,7 +172,7 @@ private:
     });
     return bytesOf(value.getType()) * kByte * (isInMemory ? 1 : 2);
   }
-  /// Kernels that read what they cannot compute themselves have it written for them.
+  /// Cost of recomputing an op. If a reader cannot fuse with it, the result is also written and read.
   int64_t recomputeCost(Operation *op) const {
     if (isView(op))
       return 0;
@@ -179,17 +181,17 @@ private:
     return flopsOf(op) + (isWritten ? 2 * bytesOf(op->getResult(0).getType()) * kByte : 0);
   }
 
-  //--- What it says
+  //--- Rewriting
   //---------------------------------------------------------------------------------------------------------
 
-  /// Each reader gets its own, so that it can join the reader's kernel.
+  /// Each reader gets a clone of its own, so that the clone can join the reader's kernel.
   void rewrite() {
     for (Operation *reader : ArrayRef(ops).drop_front(turn)) {
       llvm::DenseMap<Value, Value> made;
       for (OpOperand &operand : reader->getOpOperands())
         operand.set(remade(operand.get(), reader, made));
     }
-    for (Operation *op : llvm::reverse(ops)) // those without a reader ahead of it
+    for (Operation *op : llvm::reverse(ops)) // ops without readers ahead of the turning point
       if (recomputed.contains(op) && op->use_empty())
         op->erase();
   }
@@ -205,7 +207,7 @@ private:
     OpBuilder b(reader);
     Operation *clone = b.clone(*op);
     clone->setOperands(operands);
-    graph::removeSegment(clone); // it belongs to the reader
+    graph::removeSegment(clone); // the clone is in no segment but its reader's
     numRecomputed += !isView(op);
     return made[value] = clone->getResult(0);
   }

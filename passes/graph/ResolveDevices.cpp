@@ -39,12 +39,12 @@ public:
       move->getResult(0).replaceAllUsesWith(move->getOperand(0));
       move->erase();
     }
-    if (!machine || machine->devices.size() < 2) // there is nothing to choose
+    if (!machine || machine->devices.size() < 2) // only one device: annotations have no meaning
       main->walk([](Operation *op) { op->removeAttr(graph::kDeviceAttr); });
   }
 
 private:
-  /// An annotation with a name that nobody reads would be obeyed by nobody.
+  /// Rejects annotations of unknown names, which no pass would obey.
   static LogicalResult checkNames(func::FuncOp main) {
     auto isMisspelt = [](NamedAttribute attribute, ArrayRef<StringRef> known) {
       return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
@@ -76,7 +76,7 @@ private:
     return failure(walked.wasInterrupted());
   }
 
-  /// Homes that the machine has. One with a single device has none beside it.
+  /// Checks that the machine has the homes of arguments and results. With a single device no home is needed.
   LogicalResult checkHomes(func::FuncOp main) const {
     auto check = [&](Attribute home, const char *what, unsigned i, bool mayFollow) -> LogicalResult {
       if (!home)
@@ -103,8 +103,8 @@ private:
     return success();
   }
 
-  /// A result that stays where it is computed, and that the program moves at last, stays there. Homes of states are
-  /// place-clusters' to settle.
+  /// A result that the program moves to a device as its last op gets that device as its home. Homes of states are left
+  /// to place-clusters.
   void followResults(func::FuncOp main) {
     if (!machine || machine->devices.size() < 2)
       for (unsigned i = 0; i < main.getNumArguments(); ++i)
@@ -122,12 +122,12 @@ private:
     }
   }
 
-  /// Of the two ways to ask for a device, the annotation is stronger than a value that was moved.
+  /// Determines the device of each op: its annotation, else the device to which its operands were moved.
   LogicalResult resolve(Block &block) {
     for (Operation &op : block.without_terminator()) {
       if (graph::isTransfer(&op)) {
         Attribute to = op.getAttr("device");
-        // What only the caller reads may go anywhere: nothing is computed there.
+        // A transfer whose result only the caller reads may lead to any device: nothing is computed there.
         const bool isLast =
             llvm::all_of(op.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
         if (failed(check(&op, to, isLast)) || failed(checkTransfer(&op)))
@@ -145,7 +145,8 @@ private:
         else if (!op.hasTrait<OpTrait::ConstantLike>())
           annotate(&op, device);
       }
-      // A body is nowhere by itself, so whoever may not use the host gets it on the first device that it may use.
+      // An op with bodies has no device by itself. If the program may not use the host, it is placed on the first
+      // device that it may use.
       if (isa<graph::ControlOpInterface>(op) && !op.hasAttr(graph::kDeviceAttr) && !mayUse(graph::kHost) &&
           !EffectFacts().hasEffects(&op))
         annotate(&op, StringAttr::get(&getContext(), runtime::nameOf(devices.front())));
@@ -166,7 +167,7 @@ private:
       follows[result] = device;
   }
 
-  /// What the moved values among the operands agree on.
+  /// The device to which operands were moved, if all that were moved agree.
   Attribute followed(Operation *op) const {
     Attribute found;
     for (Value operand : op->getOperands())
@@ -178,14 +179,14 @@ private:
     return found;
   }
 
-  /// The op, and what it is in C++ where that has another name.
+  /// The op's name, and its name in the C++ frontend if that differs.
   static std::string spellControl(Operation *control) {
     auto scan = dyn_cast<graph::ScanOp>(control);
     const bool isForLoop = scan && scan.getSlices().empty() && scan->getNumResults() == scan.getCarried().size();
     return "'" + control->getName().stripDialect().str() + "'" + (isForLoop ? " (for_loop)" : "");
   }
 
-  /// A body is computed where its op is, all of it.
+  /// All ops of a body are computed on the device of the op with the body.
   LogicalResult resolveBodies(Operation *control) {
     Attribute device = control->getAttr(graph::kDeviceAttr);
     const Attribute here = device ? device : StringAttr::get(&getContext(), "cpu");
@@ -215,7 +216,7 @@ private:
 
   bool mayUse(DeviceRef device) const { return devices.empty() || llvm::is_contained(devices, device); }
 
-  /// What moves a value is nowhere itself: an annotation can only repeat where it moves it to.
+  /// A transfer is computed on no device: an annotation on it may only repeat its destination.
   LogicalResult checkTransfer(Operation *op) {
     Attribute named = op->getAttr(graph::kDeviceAttr), to = op->getAttr("device");
     if (!named || named == to)
@@ -260,8 +261,8 @@ private:
   }
 
   const runtime::MachineModel *machine;
-  std::vector<DeviceRef> devices;           ///< those that compute; empty: all
-  llvm::DenseMap<Value, Attribute> follows; ///< of values that were moved, and of what was computed of them
+  std::vector<DeviceRef> devices;           ///< devices that the program may use; empty: all
+  llvm::DenseMap<Value, Attribute> follows; ///< device of values that were moved, and of values computed from them
   SmallVector<Operation *> moves;
 };
 } // namespace

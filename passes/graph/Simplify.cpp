@@ -14,7 +14,7 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Equality of ops whatever their locations, for a hash set.
+/// Equality of ops apart from their locations, for a hash set.
 struct SameOp : llvm::DenseMapInfo<Operation *> {
   static unsigned getHashValue(const Operation *op) {
     return static_cast<unsigned>(OperationEquivalence::computeHash(
@@ -47,8 +47,8 @@ public:
 private:
   static bool isPure(Operation &op) { return !op.hasTrait<OpTrait::IsTerminator>() && isMemoryEffectFree(&op); }
 
-  /// A walk in program order simplifies each op after its operands. Another is needed where an op that learned to look
-  /// past its operand became equal to an earlier one; each walk that asks for another has removed an op or a link.
+  /// Each walk simplifies ops in program order, operands before their users. If an op that now reads an earlier operand
+  /// becomes equal to an earlier op, another walk is needed; each such walk has removed an op or a link, so this ends.
   void simplify(Block &block) {
     do {
       while (walk(block))
@@ -56,7 +56,7 @@ private:
     } while (walkBodies(block));
   }
 
-  /// Bodies, and the ops that they belong to.
+  /// Simplifies bodies, and the ops that contain them.
   bool walkBodies(Block &block) {
     bool changed = false;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -70,7 +70,8 @@ private:
     }
     return changed;
   }
-  /// Not what makes much of little (a broadcast), nor what may fail, or differ, where it stands.
+  /// Whether to hoist the op out of a loop: not if its result is larger than its operands (a broadcast), or if it may
+  /// fail or depends on the iteration.
   static bool isWorthHoisting(Operation *op) {
     const op::OpInfo *info = graph::infoOf(op);
     if (!info || !isPure(*op) || info->family == op::Family::Random)
@@ -105,7 +106,7 @@ private:
     return changed;
   }
 
-  /// Replaces the uses of an op by constants or operands (true: it is dead), or changes it in place.
+  /// Simplifies an op: replaces its uses by constants or operands (true: it is dead), or changes it in place.
   bool fold(Operation &op) {
     if (op.hasTrait<OpTrait::ConstantLike>())
       return false;
@@ -113,7 +114,8 @@ private:
     for (auto [constant, operand] : llvm::zip(constants, op.getOperands()))
       matchPattern(operand, m_Constant(&constant));
     SmallVector<OpFoldResult> results;
-    // Ops that fold in place (no results) are asked again until they stay: each time they skip one op before them.
+    // An op that folded in place (no results) is folded again until it does not change: each time it skips one op
+    // before it.
     int64_t most = 64;
     while (succeeded(op.fold(constants, results)) && results.empty() && --most > 0)
       ++numRewired;
@@ -135,13 +137,14 @@ private:
     return true;
   }
 
-  /// An op equal to an earlier one gives way to it.
+  /// Replaces an op by an equal earlier one.
   bool merge(Operation &op, llvm::DenseSet<Operation *, SameOp> &known) {
     auto [at, isNew] = known.insert(&op);
     if (isNew)
       return false;
     Operation *first = *at;
-    first->setLoc(fuseLocations(&getContext(), {first->getLoc(), op.getLoc()})); // no part of the hash
+    // the hash does not include the location
+    first->setLoc(fuseLocations(&getContext(), {first->getLoc(), op.getLoc()}));
     op.replaceAllUsesWith(first->getResults());
     op.erase();
     ++numMerged;

@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  /// What the choice is made by. A size that is not known may be large.
+  /// Product of the masked dimensions. An unknown size counts as large.
   static int64_t elements(const Shape &shape, uint32_t mask) {
     constexpr int64_t perSymbol = 16;
     int64_t n = 1;
@@ -43,7 +43,7 @@ private:
     return n;
   }
 
-  /// The axes of the partial results; none if they are not worth it.
+  /// The axes reduced in the first step, whose results are the partial ones; none if the split does not pay off.
   uint32_t inner(const Shape &shape, uint32_t reduced) const {
     const uint32_t all = (1u << shape.rank()) - 1;
     if (elements(shape, all & ~reduced) >= minUnits || elements(shape, reduced) < minElements)
@@ -59,8 +59,8 @@ private:
     return elements(shape, ((1u << shape.rank()) - 1) & ~reduced) < minUnits && elements(shape, reduced) >= minElements;
   }
 
-  /// Makes the longest reduced dimension two, of which the outer one is reduced in the second step; false if that is not worth it, or the sizes do not
-  /// allow it. Types whose partial results would be rounded are converted first.
+  /// Splits the longest reduced dimension in two; the outer one is reduced in the second step. False if that does not
+  /// pay off, or the sizes do not allow it. Types in which partial results would be rounded are converted first.
   bool splitDimension(Operation *op, const op::OpInfo &info, const op::Attrs &attrs, const TensorType &x, DType type) {
     const uint32_t reduced = op::normalizeAxes(op::maybeInts(attrs[0]), x.rank()).value_or(0), all = (1u << x.rank()) - 1;
     const int64_t units = elements(x.shape, all & ~reduced);
@@ -70,7 +70,7 @@ private:
     for (int d = 0; d < x.rank(); ++d)
       if ((reduced >> d & 1) && (longest < 0 || x.shape[d] > x.shape[longest]))
         longest = d;
-    constexpr int64_t leastPart = 256; // elements that a group of threads reduces
+    constexpr int64_t leastPart = 256; // elements that one group of threads reduces
     const int64_t size = x.shape.extent(longest), most = std::min(size, elements(x.shape, reduced) / leastPart);
     int64_t parts = 1;
     for (int64_t k = 2; k <= most && units * parts < minUnits; ++k)
@@ -103,7 +103,8 @@ private:
       return graph::fromMlir(value.getType()).dtype == to ? value : made(*op::findOp("cast"), value, {to});
     };
     const Value first = made(info, converted(reshaped(op->getOperand(0), shape), wide), {axes, false});
-    // What is left: the dimensions that stay, and the parts where the longest one was. With the others that were reduced of size 1 it is as the op had it.
+    // Partial results have the dimensions that stay, and the outer part of the longest one. With the other reduced
+    // dimensions kept at size 1, the second step has the op's own attributes.
     op::Sizes rest;
     for (int d = 0; d < x.rank(); ++d)
       rest.push_back(d == longest ? Size(parts) : reduced >> d & 1 ? Size(1) : x.shape[d]);
@@ -115,7 +116,7 @@ private:
 
   void split(Operation *op, const op::OpInfo &info) {
     if (info.combine == op::Combine::ArgMax || info.combine == op::Combine::ArgMin)
-      return; // a place is no partial result
+      return; // the index of an element is no partial result that can be combined
     op::Attrs attrs = graph::attrsOf(op, info);
     const TensorType x = graph::fromMlir(op->getOperand(0).getType()),
                      result = graph::fromMlir(op->getResult(0).getType());
@@ -130,7 +131,7 @@ private:
     for (int d = 0; d < x.rank(); ++d)
       if (partial >> d & 1)
         axes.push_back(d);
-    // The dimensions that are reduced already have size 1 in the second.
+    // In the second step the dimensions that were reduced have size 1.
     OpBuilder b(op);
     Operation *first = graph::createOp(b, op->getLoc(), info, op->getOperands(), {axes, true});
     graph::copyAnnotations(op, first);

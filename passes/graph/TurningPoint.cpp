@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace tressel::passes {
 
-/// The last place where a value is read, by its views as well.
+/// The last place where a value is read, directly or through its views.
 static size_t lastUse(Value value, const llvm::DenseMap<Operation *, size_t> &placeOf) {
   size_t last = 0;
   for (Operation *user : value.getUsers())

@@ -1,4 +1,4 @@
-// Where a program that computes gradients turns round.
+// Finds the turning point of a program that computes gradients.
 #pragma once
 
 #include "mlir/IR/Block.h"
@@ -9,9 +9,9 @@
 
 namespace tressel::passes {
 
-/// What a gradient reads is made in one order, and read in the opposite one: the place between the two ways is where
-/// most bytes of values that live long are alive. How many ops stand ahead of it; nothing where fewer than `minBytes`
-/// are alive there. `parameterOnly`: values that are known ahead of the step and count for nothing, as constants do.
+/// The number of ops ahead of the turning point: where most bytes of long-lived values are alive. Gradients read the
+/// values of the forward ops in opposite order, so the peak is between the two. Nothing if fewer than `minBytes` are
+/// alive there. `parameterOnly`: values known ahead of the step, which do not count, like constants.
 std::optional<size_t> turningPointOf(mlir::Block &block, const llvm::DenseSet<mlir::Value> &parameterOnly,
                                      int64_t minBytes);
 

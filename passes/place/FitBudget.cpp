@@ -24,7 +24,7 @@ namespace tressel::passes {
 namespace {
 using residency::Item;
 
-/// A step in some order, with what is made again.
+/// A sequence of the step with its rematerializations, and its predicted cost.
 struct Plan {
   residency::Sequence sequence;
   double seconds = 0;
@@ -54,7 +54,7 @@ public:
     if (failed(checkDevices(bound.isBound())))
       return signalPassFailure();
     if (isElsewhere)
-      return; // their memory is fit-memory's affair
+      return; // accelerators: fit-memory handles their memory
     FailureOr<ArenaNeeds> unbounded = ArenaNeeds{};
     const runtime::MachineModel typical = runtime::typicalHostMachine(1);
     MachineCosts costs(machine ? *machine : typical);
@@ -95,7 +95,7 @@ public:
   }
 
 private:
-  /// Whether autograd::checkpoint() marks something.
+  /// Whether autograd::checkpoint() marks any values.
   bool dropsValues() {
     return llvm::any_of(main.getBody().front(), [](Operation &op) {
       return isWork(&op) && llvm::any_of(graph::droppedOf(&op), [](int64_t segment) { return segment != 0; });
@@ -117,8 +117,8 @@ private:
   void setLimit(ModuleOp module, int64_t limit) {
     module->setAttr(kMemoryBudgetAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), limit));
   }
-  /// What the program takes with a plan; null: as it stands. plan-memory tries hard where it takes more than `limit`,
-  /// and could take less.
+  /// Arena bytes of the program with a plan; null: without one. If they exceed `limit` but could be fewer, plan-memory
+  /// searches longer.
   FailureOr<ArenaNeeds> needsOf(const Plan *plan, std::optional<int64_t> limit = {}) {
     OwningOpRef<ModuleOp> copy = cast<ModuleOp>(getOperation()->clone());
     if (limit)
@@ -131,7 +131,7 @@ private:
     }
     return arenaNeeds(*copy);
   }
-  /// The least that a plan takes where plan-memory tries as hard as it can.
+  /// The fewest bytes of any plan, with plan-memory's longest search.
   int64_t leastOf(std::vector<Plan> &plans, int64_t least) {
     for (const Plan &plan : plans)
       least = std::min(least, plan.needs.bytes);
@@ -143,8 +143,8 @@ private:
     return least;
   }
 
-  /// The fastest first. Which there are does not depend on the budget, so that what is chosen takes no more when it
-  /// falls.
+  /// All plans, the fastest first. Which plans are tried does not depend on the budget, so that a smaller budget never
+  /// leads to a plan that takes more.
   std::vector<Plan> plansOf(const StepModel &model) const {
     std::vector<Plan> plans;
     auto add = [&](const residency::Sequence &order, int64_t limit, double farther) {
@@ -175,7 +175,7 @@ private:
     plan.seconds = residency::secondsOf(model.step, plan.sequence, {});
     return plan;
   }
-  /// How long a way back is taken into account: that of a deep network.
+  /// Longest chain of rematerializations that the costs follow: as long as a deep network.
   static constexpr int kDepth = 200;
 
   struct Outcome {
@@ -223,7 +223,7 @@ private:
   const MemoryBudget budget;
   const runtime::MachineModel *machine;
   Decisions *decisions;
-  func::FuncOp main; // of one run
+  func::FuncOp main; // set during a run
   bool isElsewhere = false;
 };
 } // namespace

@@ -25,21 +25,21 @@ namespace tressel::passes {
 namespace {
 using residency::Item;
 
-/// The best way found to let a step fit.
+/// The best plan found that fits the step into memory.
 struct Way {
   double seconds = std::numeric_limits<double>::infinity();
   residency::Sequence sequence;
-  SmallVector<uint32_t> streamed; ///< parameters that are copied in in each call
+  SmallVector<uint32_t> streamed; ///< parameters that are copied to the device in each call
 };
 
-/// Why there is none.
+/// The op that does not fit where there is no plan.
 struct Obstacle {
   Operation *op = nullptr;
   unsigned device = 0;
   int64_t bytes = 0, limit = 0;
 };
 
-/// Compares ways to let a step fit into so many bytes of each device.
+/// Searches plans that fit a step into `memory` bytes of each device.
 class Search {
 public:
   Search(func::FuncOp main, MachineCosts &costs, ArrayRef<int64_t> memory, bool rematerialize, int64_t maxWork,
@@ -50,7 +50,7 @@ public:
     plansLeft = std::max<int64_t>(1, maxWork / size);
   }
 
-  /// Whether the step is at once what the device has, or more than that; as it stands, or `share` of it.
+  /// Whether the step in its first order needs more than `share` of a device's memory at its peak.
   bool isTight(double share) {
     const residency::Sequence sequence = model.sequenceOf(orders[0]);
     for (unsigned d = 1; d < memory.size(); ++d) {
@@ -85,7 +85,7 @@ void Search::addOrder(std::vector<Operation *> order) {
     orders.push_back(std::move(order));
 }
 
-/// That of the predicted times, as if memory was what it is, or without bound.
+/// Adds the order of predicted begin times, planned with the devices' memory as bound, or without bound.
 void Search::addOrder(func::FuncOp main, bool hasMemory) {
   SmallVector<int64_t> held(memory.size(), hasMemory ? 0 : std::numeric_limits<int64_t>::min() / 4);
   for (unsigned d = 1; d < memory.size() && hasMemory; ++d)
@@ -98,14 +98,14 @@ void Search::addOrder(func::FuncOp main, bool hasMemory) {
   addOrder(std::move(order));
 }
 
-/// The bytes of a join of rows cannot be evicted between its first part and its last: where nothing else is in the way,
-/// each part is computed right before the last one.
+/// The bytes of a join of rows cannot be evicted between its first part and its last. So moves each part to right
+/// before the last one, where dependences allow it.
 std::vector<Operation *> Search::withPartsTogether(std::vector<Operation *> order) {
   SymbolTableCollection symbols;
   auto reads = [](Operation *op, Operation *part) {
     return llvm::any_of(op->getOperands(), [&](Value operand) { return baseOf(operand).getDefiningOp() == part; });
   };
-  const auto joins = llvm::to_vector(llvm::make_filter_range(order, isRowJoin)); // the order changes below
+  const auto joins = llvm::to_vector(llvm::make_filter_range(order, isRowJoin)); // `order` changes below
   for (Operation *join : joins) {
     llvm::SmallPtrSet<Operation *, 8> parts;
     for (Value part : join->getOperands())
@@ -128,7 +128,7 @@ std::vector<Operation *> Search::withPartsTogether(std::vector<Operation *> orde
   return order;
 }
 
-/// Bytes of the op that needs most for itself, beside what is resident.
+/// Largest bytes of one op's operands, results and scratch, without resident values.
 int64_t Search::mostOfOneOp(unsigned device) const {
   int64_t most = 0;
   for (const residency::Task &task : model.step.tasks) {
@@ -143,8 +143,9 @@ int64_t Search::mostOfOneOp(unsigned device) const {
   return most;
 }
 
-/// Streams parameters, copied in in each call: `share` of their bytes, evenly over the step, as what comes together is waited
-/// for; and further ones, the largest first, until what one op needs has room beside the others.
+/// Chooses the parameters to stream: `share` of their bytes, spread evenly over the step, since copies needed at the
+/// same time would be waited for; then further ones, the largest first, until the largest op fits beside the resident
+/// ones.
 void Search::stream(double share) {
   SmallVector<uint32_t> bySize(model.parameters());
   for (uint32_t v : bySize)
@@ -152,12 +153,12 @@ void Search::stream(double share) {
   llvm::sort(bySize, [&](uint32_t a, uint32_t b) {
     return std::pair(model.step.values[a].bytes, a) > std::pair(model.step.values[b].bytes, b);
   });
-  constexpr int64_t kSmall = 64; // of the largest: not worth a copy's latency
+  constexpr int64_t kSmall = 64; // of the largest: below, latency dominates the copy
   for (unsigned d = 1; d < memory.size(); ++d) {
     auto largest = llvm::find_if(bySize, [&](uint32_t v) { return model.step.values[v].device == d; });
     if (largest == bySize.end())
       continue;
-    // Nothing hides what is needed first.
+    // Starts with a deficit: nothing overlaps with a copy that the first ops need.
     double due = share < 1 ? -0.5 * static_cast<double>(model.step.values[*largest].bytes) : 0;
     for (uint32_t v : model.parameters()) { // in the order in which the step reads them
       residency::Value &value = model.step.values[v];
@@ -202,7 +203,8 @@ void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
         const residency::Rule rule{limits[d], choice.byCost, choice.rematerializeBelow, isLate};
         if (const std::optional<residency::Misfit> misfit = residency::fit(model.step, d, rule, sequence)) {
           fits = false;
-          // Of several orders, that which lacks most: an op that is too large alone, if there is one.
+          // Reports the obstacle that lacks the most bytes of all orders: an op that is too large alone, if there is
+          // one.
           if (choice.rematerializeBelow == 0 && (!obstacle.op || misfit->bytes - limits[d] > obstacle.bytes - obstacle.limit))
             obstacle = {model.ops()[misfit->task], d, misfit->bytes, limits[d]};
         }
@@ -229,7 +231,7 @@ FailureOr<Way> Search::best(func::FuncOp main, Obstacle &obstacle) {
     addOrder(withPartsTogether(orders[i]));
   Way way;
   std::vector<SmallVector<uint32_t>> tried;
-  // From what has to come to all of it.
+  // From the least share that must be streamed to all parameters.
   stream(0);
   int64_t bytes = 0, resident = 0;
   for (uint32_t v : model.parameters()) {
@@ -277,7 +279,7 @@ public:
     Obstacle obstacle;
     while (!fit(obstacle)) {
       if (!obstacle.op)
-        obstacle = largestAhead(); // the step has nothing to blame
+        obstacle = largestAhead(); // the step fits, so prepare does not
       if (!obstacle.op)
         return signalPassFailure();
       if (!isChosen || !isa<graph::LaunchOp>(obstacle.op)) {
@@ -290,20 +292,20 @@ public:
   }
 
 private:
-  /// Fails with the obstacle, and leaves @main as it was.
+  /// Fits the program into memory. On failure, sets the obstacle and leaves @main unchanged.
   bool fit(Obstacle &obstacle) {
     MachineCosts costs(*machine);
     SmallVector<int64_t> memory;
     for (const runtime::DeviceModel *device : costs.devices())
       memory.push_back(device->memoryBytes);
-    // What the caller has there takes room all the time.
+    // The caller's arguments and results in a device's memory are there all the time.
     for (BlockArgument arg : main.getArguments())
       memory[homeIndexOf(arg, costs)] -= homeIndexOf(arg, costs) ? slotBytesOf(arg.getType()) : 0;
     for (unsigned i = 0; i < main.getNumResults(); ++i)
       if (const unsigned d = costs.indexOf(graph::homeOfResult(main, i).value_or(graph::kHost)).value_or(0);
           d != 0 && !main.getResultAttr(i, graph::kStateAttr))
         memory[d] -= slotBytesOf(main.getResultTypes()[i]);
-    // Gaps between buffers are lost: who takes half of a memory asks.
+    // Fragmentation is not modelled, so plan-memory is run if more than this share of a memory is taken.
     constexpr double kCertain = 0.5;
     SmallVector<int64_t> all(memory.size(), 0);
     for (Operation &op : main.getBody().front())
@@ -316,14 +318,15 @@ private:
     {
       Search search(main, costs, memory, rematerialize, maxWork);
       SmallVector<int64_t> less = memory;
-      // What bodies need is counted with some to spare.
+      // plan-memory also decides for programs with bodies, whose memory is only estimated, from above.
       if (!search.isTight(kCertain) || ((hasBodies() || !search.isTight(1)) && isMet(memory, less)))
         return true;
     }
-    // Where gaps between buffers take too much, less is counted on; but no less than what lets every op fit.
+    // If fragmentation makes the plan too large, searches again with less memory, but not so little that an op no
+    // longer fits.
     all = memory;
     SmallVector<int64_t> tooLittle(all.size(), 0);
-    constexpr int kRounds = 12, kLate = 8; // copies that hide come first
+    constexpr int kRounds = 12, kLate = 8; // rounds with overlapping copies come first
     for (int round = 0; round < kRounds; ++round) {
       if (round == kLate) {
         memory = all;
@@ -364,24 +367,24 @@ private:
       for (unsigned d = 1; d < all.size(); ++d)
         memory[d] = std::max(less[d], less[d] < memory[d] ? (tooLittle[d] + memory[d]) / 2 : memory[d]);
     }
-    // Nothing is too large, but gaps always take too much: whoever needs most is named.
+    // No op is too large, but fragmentation always takes too much: reports the largest op.
     Search search(main, costs, all, rematerialize, maxWork);
     obstacle = largestOp(search.model, all);
     return false;
   }
 
-  /// Whether a device computes more than launches, whose buffers nobody sees from outside.
+  /// Whether a device runs ops with bodies, whose buffers this pass does not see.
   bool hasBodies() {
     return llvm::any_of(main.getBody().front(), [](Operation &op) {
       return isa<graph::ControlOpInterface>(op) && graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost;
     });
   }
 
-  /// Asks plan-memory. Where it needs more than there is, `memory` becomes what to count on instead.
+  /// Runs plan-memory on a copy. If it needs more than there is, reduces `memory` for the next round.
   bool isMet(ArrayRef<int64_t> all, MutableArrayRef<int64_t> memory) {
     const FailureOr<SmallVector<int64_t>> needs = memoryNeeds(getOperation(), *machine);
     if (failed(needs))
-      return true; // the passes themselves will say why
+      return true; // the real passes will report the error
     bool isMet = true;
     for (unsigned d = 1; d < all.size(); ++d)
       if ((*needs)[d] > all[d]) {
@@ -399,7 +402,7 @@ private:
       return launch.getKernel().str();
     return op->getName().stripDialect().str();
   }
-  /// What was decided, value by value.
+  /// Records what was decided, value by value.
   Counts describe(const StepModel &model, const Way &way, const MachineCosts &costs, Decisions &made) const {
     Counts counts;
     llvm::MapVector<uint32_t, Counts> of; // by value
@@ -457,7 +460,8 @@ private:
     return 0;
   }
 
-  /// What prepare computes on accelerators, the step does instead: there, values may be evicted. Whether there is anything.
+  /// Moves what prepare computes on accelerators into the step, where values may be evicted. False if there is nothing
+  /// to move.
   bool moveToStep(const StepModel &model, const MachineCosts &costs) const {
     bool any = false;
     for (Operation *op : model.prepareOrder())
@@ -467,7 +471,7 @@ private:
       }
     return any;
   }
-  /// Of all ops on accelerators, those that run ahead of the step among them, the one that needs most.
+  /// The largest op of all on accelerators, including those of prepare.
   Obstacle largestAhead() {
     Obstacle most;
     const MachineCosts costs(*machine);
@@ -501,7 +505,7 @@ private:
     (void)refuse(obstacle.op, obstacle.bytes, device.name, device.memoryBytes, more);
   }
 
-  /// The host computes it, with copies of what it reads and makes.
+  /// Moves the op to the host, and inserts transfers of its operands and results.
   void moveToHost(Operation *op) {
     const MachineCosts costs(*machine);
     const runtime::DeviceRef device = graph::deviceOf(op).value_or(graph::kHost);
@@ -533,10 +537,10 @@ private:
         } else if (graph::isTransfer(user) ||
                    (user->hasTrait<OpTrait::IsTerminator>() &&
                     graph::homeOfResult(main, use.getOperandNumber()).value_or(graph::kHost) == graph::kHost)) {
-          continue; // from the host now
+          continue; // reads from the host now
         } else {
           if (!there) {
-            b.setInsertionPointAfter(op); // only now: what stood there may have been erased
+            b.setInsertionPointAfter(op); // set late, as the op there may have been erased
             there = graph::createTransfer(b, op->getLoc(), result, device);
           }
           use.set(there);
@@ -550,7 +554,7 @@ private:
 
   const runtime::MachineModel *machine;
   Decisions *decisions;
-  func::FuncOp main; // of one run
+  func::FuncOp main; // set during a run
 };
 } // namespace
 

@@ -1,4 +1,4 @@
-// What one op needs of a memory, and the error for one that needs more than there is.
+// The memory that one op needs, and the error for an op that needs more than a device has.
 #pragma once
 
 #include "mlir/IR/Operation.h"
@@ -7,16 +7,16 @@ namespace tressel::passes {
 
 /// Bytes of a buffer of the type, as plan-memory places it; a typical size where it is symbolic.
 int64_t slotBytesOf(mlir::Type type);
-/// What a work op needs at once for what it reads and writes; its result takes an operand's bytes where that may be.
+/// Bytes that an op's operands and results take at once. The only result of a launch takes none if it may be computed
+/// in an operand's bytes.
 int64_t footprintOf(mlir::Operation *work);
 
-/// "the parameter 'w'", "the result of 'exp' (model.cpp:12)": the user's words for a value of @main, or of a copy of
-/// one.
+/// "the parameter 'w'", "the result of 'exp' (model.cpp:12)": how messages name a value of @main, or of a copy of it.
 std::string spellValue(mlir::Value value);
-/// "8192 for the parameter 'w', 4096 for ...": the largest few, who hold so many bytes each.
+/// "8192 for the parameter 'w', 4096 for ...": the largest few of `holders`, pairs of bytes and a name.
 std::string spellHolders(llvm::ArrayRef<std::pair<int64_t, std::string>> holders);
 
-/// An error at `work`, which needs so many bytes of a device that has fewer, and names what they are for.
+/// Reports at `work` that it needs `bytes` of a device that has fewer, and lists what they are for.
 llvm::LogicalResult refuse(mlir::Operation *work, int64_t bytes, llvm::StringRef device, int64_t memory,
                            const llvm::Twine &more = "");
 

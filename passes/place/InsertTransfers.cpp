@@ -51,7 +51,7 @@ public:
         operand.set(there);
       }
     }
-    // Views of what is now read elsewhere.
+    // Erases views without users: their readers now read views of a copy.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isView(&op) && op.use_empty())
         op.erase();
@@ -63,19 +63,19 @@ private:
       return graph::destinationOf(op);
     return graph::deviceOf(op).value_or(graph::kHost);
   }
-  /// Constants lie on the host, arguments where the caller has them.
+  /// The device that has a value: the host for constants, its home for an argument.
   DeviceRef homeOf(Value base) {
     if (Operation *op = base.getDefiningOp())
       return isWork(op) ? deviceOf(op) : graph::kHost;
     return graph::homeOfArgument(main, cast<BlockArgument>(base).getArgNumber());
   }
-  /// Where the operand is needed.
+  /// The device on which an operand is needed.
   DeviceRef placeOf(OpOperand &operand) {
     Operation *op = operand.getOwner();
     return op->hasTrait<OpTrait::IsTerminator>() ? *graph::homeOfResult(main, operand.getOperandNumber())
                                                  : deviceOf(op);
   }
-  /// What stays where it is computed: known now.
+  /// Resolves results that stay where they are computed, as devices are known now.
   void settleResults() {
     for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
       const unsigned i = result.getOperandNumber();
@@ -89,7 +89,7 @@ private:
     }
   }
 
-  /// The value in the memory of `device`, for `user`; null where nothing leads there.
+  /// The value in the memory of `device`, for `user`; null if there is no route.
   Value on(Value value, DeviceRef device, Operation *user) {
     Value base = baseOf(value);
     if (homeOf(base) == device)
@@ -110,9 +110,9 @@ private:
     return views[{value, nameOf(device)}] = clone->getResult(0);
   }
 
-  /// Whether all that is read there are views that have fewer bytes together: some of the rows. Or all of them, in
-  /// parts so large that a copy of each takes hardly longer than one copy of all: what reads the first part need not
-  /// wait for the last.
+  /// Whether to copy the views instead of the whole: all readers on the device read views that together have fewer
+  /// bytes (some of the rows), or the views cover all and are so large that separate copies take hardly longer, so that
+  /// the reader of the first part need not wait for the last.
   bool isReadInParts(Value base, DeviceRef device) {
     int64_t bytes = 0, count = 0;
     for (Value value : read[{base, nameOf(device)}]) {
@@ -128,7 +128,7 @@ private:
     return one && one->seconds + static_cast<double>(count - 1) * one->latency <= kHardlyLonger * one->seconds;
   }
 
-  /// One copy for all who read the value there.
+  /// The copy on `device`, shared by all its readers there.
   Value copyOf(Value value, DeviceRef device, Operation *user) {
     if (Value there = copies.lookup({value, nameOf(device)}))
       return there;
@@ -149,10 +149,10 @@ private:
     ++numTransfers;
     return copies[{value, nameOf(device)}] = graph::createTransfer(b, value.getLoc(), from, device);
   }
-  /// As a key: equal devices have one text.
+  /// A key for devices: equal devices have equal texts.
   StringAttr nameOf(DeviceRef device) { return StringAttr::get(&getContext(), runtime::nameOf(device)); }
 
-  /// Constants in bodies lie on the host too: they come in as invariants.
+  /// Constants in bodies lie on the host too: they become invariants of the op with the body.
   static void bringConstants(Operation *control) {
     for (Region &region : control->getRegions()) {
       for (Operation &op : llvm::make_early_inc_range(region.front()))
@@ -166,8 +166,8 @@ private:
   }
 
   const runtime::MachineModel *machine;
-  func::FuncOp main; ///< of one run
-  std::shared_ptr<MachineCosts> costs; ///< of one run, too
+  func::FuncOp main;                   ///< set during a run
+  std::shared_ptr<MachineCosts> costs; ///< set during a run
   llvm::DenseMap<std::pair<Value, Attribute>, Value> copies, views;
   llvm::DenseMap<std::pair<Value, Attribute>, llvm::SetVector<Value>> read; ///< by base and device
 };

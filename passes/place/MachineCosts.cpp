@@ -28,7 +28,8 @@ MachineCosts::MachineCosts(const runtime::MachineModel &machine) : machine(machi
       auto at = llvm::find_if(own, [&](const runtime::EngineModel &engine) {
         return llvm::is_contained(engine.kinds, static_cast<runtime::StreamKind>(kind));
       });
-      engines.push_back(engineCount + static_cast<unsigned>(at == own.end() ? 0 : at - own.begin())); // lanes: the computing one
+      // lanes run on the compute engine
+      engines.push_back(engineCount + static_cast<unsigned>(at == own.end() ? 0 : at - own.begin()));
     }
     engineCount += static_cast<unsigned>(own.size());
   }
@@ -74,7 +75,7 @@ double MachineCosts::seconds(Operation *work, unsigned device) {
       return at->second;
     const DeviceModel &model = *all[device];
     auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
-    if (!kernel) { // made since the last question
+    if (!kernel) { // created since the last query
       symbols.invalidateSymbolTable(launch->getParentOfType<ModuleOp>());
       kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
     }
@@ -117,7 +118,7 @@ double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kerne
                                                              .costs = graph::costsOf(kernel)});
 }
 
-/// As simulate() takes it. Where the machine has too few accelerators or no way between them, simulate() says so.
+/// As in simulate(), which also reports a machine that has too few accelerators or no route between them.
 double MachineCosts::collectiveSeconds(Operation *op, unsigned device) const {
   FailureOr<graph::Mesh> mesh = graph::meshOf(op->getParentOfType<func::FuncOp>());
   FailureOr<SmallVector<unsigned>> axes = failed(mesh) ? FailureOr<SmallVector<unsigned>>(failure())

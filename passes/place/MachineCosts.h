@@ -1,4 +1,5 @@
-// What work and transfers take on a machine, by its model: the one place where placement and order get their prices.
+// Predicted times of work and transfers on a machine, from its model. Placement and ordering both take their costs from
+// here.
 #pragma once
 
 #include "passes/Util.h"
@@ -16,33 +17,34 @@ public:
 
   /// The devices that a program may use: the host, then the accelerators. Other hosts are other processes.
   llvm::ArrayRef<const runtime::DeviceModel *> devices() const { return all; }
-  /// Its place among `devices`; nothing if the machine lacks it.
+  /// The index of `device` in `devices`; nothing if the machine lacks it.
   std::optional<unsigned> indexOf(runtime::DeviceRef device) const;
 
-  /// The engine of the machine that works on a device's streams of a kind: a number below `numEngines`.
+  /// The engine that executes a device's streams of a kind: a number below `numEngines`.
   unsigned engine(unsigned device, runtime::StreamKind kind) const {
     return engines[device * runtime::kNumStreamKinds + static_cast<size_t>(kind)];
   }
   unsigned numEngines() const { return engineCount; }
 
-  /// Of a launch, of a rank's part of a collective, or of an op with bodies: a `while` counts as one that runs its body
-  /// once.
+  /// Seconds of a launch, of a rank's part of a collective, or of an op with bodies, on a device. A `while` counts as
+  /// one iteration.
   double seconds(mlir::Operation *work, unsigned device);
 
-  /// How a copy goes from one memory to another. `pageable`: its end on the host is not pinned.
+  /// Figures of a copy from one memory to another. `pageable`: its end on the host is not pinned.
   struct Transfer {
-    double latency = 0, seconds = 0; ///< the latency, and all of it where nothing else moves
-    double rate = 0;                 ///< then, in bytes per second
-    unsigned engine = 0;             ///< that copies
-    llvm::ArrayRef<uint32_t> links;  ///< that it takes a share of: indices into `capacities`
+    /// The latency; and the whole copy, latency included, when no other transfer is active.
+    double latency = 0, seconds = 0;
+    double rate = 0;                ///< bytes per second when no other transfer is active
+    unsigned engine = 0;            ///< the engine that copies
+    llvm::ArrayRef<uint32_t> links; ///< the links whose bandwidth it shares: indices into `capacities`
   };
-  /// Nothing where no route leads there.
+  /// Nothing if there is no route.
   std::optional<Transfer> transfer(unsigned from, unsigned to, int64_t bytes, bool pageable) const;
-  /// Of a copy within one memory, which reads and writes it.
+  /// Seconds of a copy within one memory, which both reads and writes that memory.
   double copySeconds(unsigned device, int64_t bytes) const {
     return all[device]->commandSeconds + 2 * static_cast<double>(bytes) / all[device]->bytesPerSecond;
   }
-  /// What all transfers at one time share, in bytes per second: links, then the memories of `devices`.
+  /// Bytes per second of each resource that concurrent transfers share: links, then the memories of `devices`.
   llvm::ArrayRef<double> capacities() const { return capacity; }
   size_t numLinks() const { return capacity.size() - all.size(); }
 

@@ -14,7 +14,7 @@ namespace tressel::passes {
 FailureOr<SmallVector<int64_t>> memoryNeeds(ModuleOp module, const runtime::MachineModel &machine) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
   PassManager pm(module.getContext());
-  pm.enableVerifier(false); // what is emitted is verified
+  pm.enableVerifier(false); // the program itself is verified when it is scheduled
   pm.addPass(createBuildSchedule(BuildScheduleOptions(), &machine));
   PlanMemoryOptions options;
   options.measure = true;

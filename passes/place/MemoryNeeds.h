@@ -1,4 +1,4 @@
-// What memory a placed program takes, as it stands.
+// The memory that a placed program takes as it is, without evictions.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -9,13 +9,13 @@ struct MachineModel;
 
 namespace tressel::passes {
 
-/// Bytes of the memory of each device of MachineCosts::devices, for buffers and for what stays there: takes a copy of
-/// the program through build-schedule and plan-memory. Typical ones, where sizes are symbolic.
+/// Bytes for buffers and resident values, for each device of MachineCosts::devices: runs build-schedule and plan-memory
+/// on a copy of the program. Symbolic sizes count as typical ones.
 llvm::FailureOr<llvm::SmallVector<int64_t>> memoryNeeds(mlir::ModuleOp module, const runtime::MachineModel &machine);
 
-/// Bytes that the intermediate values of a program for the host alone take, in the order in which its ops stand, or in
-/// that of build-schedule where they stand in none; and what is live at once, which is the least that they could take
-/// in this order. `module` is made a schedule.
+/// Arena bytes of the intermediate values of a program for the host alone, in the order of its ops, or in the order of
+/// build-schedule where the program has none; and the peak of live bytes, which no plan in this order can go below.
+/// `module` becomes a schedule.
 struct ArenaNeeds {
   int64_t bytes = 0, leastBytes = 0;
 };

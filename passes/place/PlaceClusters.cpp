@@ -32,39 +32,43 @@ struct Task {
   SmallVector<uint32_t, 4> reads, writes; ///< values
   unsigned fixed = kFree;                 ///< the device it is annotated with, or the only one that can run it
   bool isAnnotated = false;
-  int64_t bytes = 0; ///< of all that it reads and writes
-  double rank = 0;   ///< seconds from its begin to the end of the step, at best, on average
+  int64_t bytes = 0; ///< of all its operands and results
+  /// Predicted seconds from its begin to the end of the step, without contention, averaged over devices.
+  double rank = 0;
 };
 
-/// What tasks read and write, by base.
+/// Operands and results of tasks, by base.
 struct Value_ {
   int64_t bytes = 0;
-  bool everywhere = false; ///< made by prepare, which copies it to whoever reads it
-  bool pageable = false;   ///< the caller's memory, not promised to be pinned: of an argument, or where a result goes
-  unsigned home = kHostIndex; ///< where it is at the begin of the step: of an argument
-  unsigned goal = kFree; ///< where it is to be at the end, of a result; kFree: it stays where it is made, or is none
-  bool stays = false; ///< the caller keeps it where it is made
+  bool everywhere = false; ///< made by prepare, which copies it to each device that reads it
+  /// In the caller's memory, which may not be pinned: an argument, or the destination of a result.
+  bool pageable = false;
+  unsigned home = kHostIndex; ///< of an argument: the device that has it at the begin of the step
+  /// Of a result: the device that must have it at the end; kFree: stays where it is computed, or no result.
+  unsigned goal = kFree;
+  bool stays = false; ///< a result that the caller keeps on the device that computes it
   uint32_t readers = 0;
 };
 
-/// How one way to place all tasks goes.
+/// One placement of all tasks, with its predicted times.
 struct Plan {
   std::vector<unsigned> device; ///< by task
   std::vector<SmallVector<double>>
-      finish; ///< by task and device: when its result would have been there; where asked for
+      finish; ///< by task and device: predicted finish of its results; filled only for `explain`
   double end = 0;
-  bool isFull = false; ///< somebody went elsewhere, or would have, for lack of memory
+  bool isFull = false; ///< lack of memory changed a placement, or would have
 };
 
-/// Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002), without insertion: tasks in the order of how
-/// much depends on them, each where its result is there first.
+/// Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002), without insertion: takes tasks by descending
+/// rank and places each on the device where its results are ready first.
 class Placer {
 public:
   /// `devices`: those that compute; empty: all.
   Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices)
       : costs(machine), numDevices(static_cast<unsigned>(costs.devices().size())) {
     needsOwnKernels = llvm::any_of(costs.devices(), [](const runtime::DeviceModel *d) { return !d->architecture.empty(); });
-    // Where kernels were generated for accelerators, those compute whatever they can; the host computes what is annotated for it, and the rest.
+    // Accelerators with generated kernels are candidates for every task that they can run. The host computes only what
+    // is annotated for it, and the rest.
     for (unsigned d = 0; d < numDevices; ++d)
       if (devices.empty() ? d != kHostIndex || !needsOwnKernels : llvm::is_contained(devices, costs.devices()[d]->device))
         mayCompute.push_back(d);
@@ -72,7 +76,7 @@ public:
     rankTasks();
   }
 
-  /// Fails with an error at the op that fits nowhere.
+  /// Reports the first op that fits into no device's memory.
   LogicalResult check() {
     for (Task &task : tasks) {
       auto fits = [&](unsigned d) {
@@ -87,16 +91,16 @@ public:
     return success();
   }
 
-  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not
-  /// 0: finishes count as somewhat later or earlier, each number in its own way.
-  /// Not `isBounded`: what no longer has room in a memory lets others leave it.
+  /// Places each task on one of the `allowed` devices, unless it is annotated or does not fit there. `variation`, if
+  /// not 0, is a seed that perturbs the predicted finishes. Without `isBounded`, a full memory does not exclude a
+  /// device: values are evicted.
   Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0, bool isBounded = true) const;
 
   std::vector<Task> tasks;
   MachineCosts costs;
   const unsigned numDevices;
   std::vector<Operation *> prepared;
-  std::vector<unsigned> mayCompute; ///< the devices for what nobody placed; the host first, if it is one
+  std::vector<unsigned> mayCompute; ///< candidates for tasks without an annotation; the host first, if it is one
 
 private:
   friend class Placement;
@@ -112,7 +116,7 @@ private:
     auto kernel = launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()) : graph::KernelOp();
     return kernel && kernel.isForGpu();
   }
-  bool needsOwnKernels = false; ///< some accelerator has such an architecture
+  bool needsOwnKernels = false; ///< some accelerator has an architecture of its own
   SymbolTableCollection symbols;
 
   void collect(func::FuncOp main);
@@ -130,7 +134,7 @@ void Placer::collect(func::FuncOp main) {
   llvm::DenseMap<Value, uint32_t> indexOf;
   llvm::DenseSet<Value> everywhere = parameterOnlyValues(main);
   for (Operation &op : block)
-    if (isWork(&op)) // made from parameters, but in each step, because it is large
+    if (isWork(&op)) // computed from parameters, but in the step because it is large
       for (Value result : op.getResults())
         everywhere.erase(result);
   for (Operation *op : prepared)
@@ -188,7 +192,7 @@ void Placer::collect(func::FuncOp main) {
 }
 
 void Placer::rankTasks() {
-  // On average over devices; a value changes its device as often as two picked at random differ.
+  // Transfer seconds, averaged over devices, times the probability that two random devices differ.
   auto moving = [&](const Value_ &value) {
     double sum = 0;
     unsigned count = 0;
@@ -199,7 +203,7 @@ void Placer::rankTasks() {
       }
     return count ? sum / count * (1 - 1.0 / numDevices) : 0;
   };
-  std::vector<double> after(values.size(), 0); // what follows the value
+  std::vector<double> after(values.size(), 0); // longest time from the value to the end of the step
   for (size_t i = tasks.size(); i-- > 0;) {
     Task &task = tasks[i];
     for (unsigned d = 0; d < numDevices; ++d)
@@ -220,25 +224,26 @@ void Placer::rankTasks() {
              [&](uint32_t a, uint32_t b) { return std::pair(-tasks[a].rank, a) < std::pair(-tasks[b].rank, b); });
 }
 
-/// One placement of all tasks, each in turn on the device where its results are there first.
+/// Places all tasks, one by one, each on the device where its results are ready first.
 class Placement {
 public:
   Placement(const Placer &placer, ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded);
   Plan run() &&;
 
 private:
-  /// When each engine is free. Of a link, what it has carried since the begin of the step takes it: tasks are not placed in the order of time,
-  /// so it is not known which transfers share it.
+  /// When each engine is free. For a link: the time that all bytes put on it so far take. Tasks are not placed in the
+  /// order of time, so which transfers overlap on a link is unknown.
   struct Engines : std::vector<double> {
     explicit Engines(size_t numEngines, size_t numLinks) : std::vector<double>(numEngines, 0), links(numLinks, 0) {}
     std::vector<double> links;
   };
-  /// A task on a device.
+  /// One task tried on one device.
   struct Attempt {
     unsigned device = kFree;
-    double end = 0;         ///< of the task,
-    double finish = kNever; ///< and when its results are where the program wants them
-    SmallVector<std::pair<uint32_t, double>> arrivals; ///< values that come to the device for it, and when
+    double end = 0;         ///< of the task
+    double finish = kNever; ///< when its results are where the program wants them
+    /// Values that are copied to the device for it, and when each arrives.
+    SmallVector<std::pair<uint32_t, double>> arrivals;
     Engines engines;
   };
 
@@ -249,17 +254,17 @@ private:
     constexpr double kSpread = 0.1;
     return varies_ ? finish * (1 + kSpread * (static_cast<double>(random_()) / 4294967296.0 - 0.5)) : finish;
   }
-  /// When a transfer ends that begins at `begin`.
+  /// When a transfer that begins at `begin` ends.
   double carry(const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) const;
-  /// When a copy of the value is there, by way of the host where no route leads from one to the other.
+  /// When a copy of the value arrives; by way of the host where there is no direct route.
   double copy(uint32_t value, unsigned from, unsigned to, Engines &on);
-  /// Bytes that come to the device with the task are added to `more`. Returns when the last value is there.
+  /// Copies the operands of the task to the device and adds their bytes to `more`. Returns when the last one arrives.
   double bring(const Task &task, Attempt &attempt, int64_t &more);
   void finish(uint32_t t, double ready, Attempt &attempt);
-  /// Nothing where it has no room, or what it reads does not get there.
+  /// Nothing if the device has no room for it, or an operand cannot be copied there.
   std::optional<Attempt> tryOn(uint32_t t, unsigned device);
   Attempt best(uint32_t t);
-  /// On the first device that serves at all: no device has room.
+  /// The first device that can run it at all, for a task that has room on none.
   Attempt withoutRoom(uint32_t t);
   void commit(uint32_t t, Attempt attempt);
 
@@ -269,9 +274,9 @@ private:
   const bool explain_, varies_, isBounded_;
   std::mt19937 random_;
   Plan plan_;
-  std::vector<double> there_;    ///< when a value is in a device's memory
-  std::vector<unsigned> home_;   ///< where it was made
-  std::vector<uint32_t> unread_; ///< how many tasks have yet to read it
+  std::vector<double> there_;    ///< when a device's memory has a value, by value and device
+  std::vector<unsigned> home_;   ///< the device that made it
+  std::vector<uint32_t> unread_; ///< tasks not yet placed that read it
   std::vector<int64_t> held_;    ///< bytes, by device
   Engines engines_;
 };
@@ -285,7 +290,7 @@ Placement::Placement(const Placer &placer, ArrayRef<unsigned> allowed, bool expl
   for (uint32_t v = 0; v < values_.size(); ++v) {
     unread_.push_back(values_[v].readers);
     home_.push_back(values_[v].home);
-    there(v, home_[v]) = 0; // arguments; what tasks make is set then
+    there(v, home_[v]) = 0; // arguments; those of results are set when their task is placed
   }
 }
 
@@ -484,8 +489,8 @@ public:
   }
 
 private:
-  /// Where the states lie that may lie anywhere: in the memory of the one accelerator, if its kernels compute their
-  /// next values and they leave room for what is computed there; otherwise on the host.
+  /// Chooses the home of states that may lie on any device: the only accelerator, if its kernels compute their next
+  /// values and they take at most half of its memory; otherwise the host.
   void settleStates(func::FuncOp main) {
     SmallVector<const runtime::DeviceModel *> accelerators;
     for (const runtime::DeviceModel &device : machine->devices)
@@ -494,7 +499,7 @@ private:
     const runtime::DeviceModel *accelerator = accelerators.size() == 1 ? accelerators.front() : nullptr;
     struct State {
       unsigned argument;
-      std::optional<unsigned> next; ///< the result that has its next value
+      std::optional<unsigned> next; ///< the result that is its next value
     };
     SmallVector<State> there, here;
     int64_t bytes = 0;
@@ -545,12 +550,12 @@ private:
   struct Candidate {
     std::string name;
     Plan plan;
-    double seconds = 0; ///< of the step, as far as it is known
+    double seconds = 0; ///< predicted, of the step
   };
 
-  /// Earliest finish looks at one op at a time: it never pays for the way to a device where only many ops together
-  /// make up for it, and takes devices that are in each other's way. So everything in one place is a candidate too, and
-  /// so are some of the devices.
+  /// Earliest finish is greedy, one op at a time: it never pays for a transfer that pays off only over many ops, and it
+  /// uses devices that contend with each other. So placements on one device, and on subsets of the devices, are
+  /// candidates too.
   std::vector<Candidate> candidatesOf(const Placer &placer) const {
     std::vector<Candidate> candidates;
     auto add = [&](std::string name, ArrayRef<unsigned> devices, unsigned variation = 0) {
@@ -565,7 +570,7 @@ private:
     add("each op where it finishes first", all);
     for (unsigned d : all)
       add("all on " + placer.costs.devices()[d]->name, d);
-    constexpr size_t kJudged = 2000; // tasks: beyond, nobody tries what leaving memory takes
+    constexpr size_t kJudged = 2000; // tasks: with more, candidates that need evictions are not tried
     const bool isFull = llvm::any_of(candidates, [](const Candidate &c) { return c.plan.isFull; });
     for (unsigned d = 0; d < all.size() && isFull && placer.tasks.size() <= kJudged; ++d) {
       const ArrayRef<unsigned> devices = d == kHostIndex ? ArrayRef<unsigned>(all) : ArrayRef<unsigned>(all).slice(d, 1);
@@ -593,8 +598,9 @@ private:
     return candidates;
   }
 
-  /// What the passes that follow make of the candidates: they know when values are copied and by whom links are shared,
-  /// what has to leave a memory, and, of the best two, which launches are cut into rows.
+  /// Predicts the candidates by running the passes that follow on copies of the program: they know when values are
+  /// copied, which transfers share links and what is evicted; for the best two also which launches are cut into row
+  /// blocks.
   void tryOut(const Placer &placer, std::vector<Candidate> &candidates) {
     constexpr size_t kAll = 2000, kRows = 500, kBest = 2; // tasks, tasks, candidates
     if (placer.tasks.size() > kAll || candidates.size() < 2)
@@ -619,7 +625,8 @@ private:
       candidates[i].seconds = std::min(seconds, secondsOf(candidates[i], /*inRows=*/true));
   }
 
-  /// The best of a few tasks' placements, with one after the other moved where that makes the step shorter.
+  /// A local search for programs of few tasks: starts from the best candidate and moves one task at a time where that
+  /// shortens the step.
   static std::optional<Candidate> moveSingly(const Placer &placer, ArrayRef<Candidate> candidates,
                                              llvm::function_ref<double(const Candidate &, bool)> secondsOf) {
     constexpr size_t kFew = 32, kTrials = 96;

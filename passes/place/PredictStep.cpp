@@ -11,7 +11,7 @@ namespace tressel::passes {
 
 double predictedStep(ModuleOp module, const runtime::MachineModel &machine, const Providers *rows) {
   OwningOpRef<ModuleOp> copy = module.clone();
-  // What goes wrong only means that it cannot be done in this way.
+  // An error only means that this placement is impossible, so it is not shown.
   ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
   PassManager pm(module.getContext());
   pm.enableVerifier(false);

@@ -17,12 +17,12 @@ namespace {
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What an item does to values, whatever it is.
+/// The values that an item reads and writes, for items of every kind.
 struct Touch {
   double seconds = 0;
   uint32_t engine = kNone;
   llvm::ArrayRef<uint32_t> reads, writes;
-  uint32_t one = kNone; ///< of Prefetch and Spill, which have no lists
+  uint32_t one = kNone; ///< the value of Prefetch and Spill, which have no lists
 };
 Touch touchOf(const Step &step, const Item &item) {
   if (item.kind == Item::Run || item.kind == Item::Rematerialize) {
@@ -35,12 +35,12 @@ Touch touchOf(const Step &step, const Item &item) {
   return {value.outSeconds, value.outEngine, {}, {}, item.index};
 }
 
-/// When items begin and end, without regard to memory; by item.
+/// When each item begins and ends if memory is not bounded.
 struct Times {
   std::vector<double> begin, end;
 };
 
-/// The stretches that values spend on devices, in the order in which they begin.
+/// Intervals during which values are in their device's memory, in the order in which they begin.
 struct Stay {
   uint32_t value;
   size_t first, last;
@@ -75,7 +75,7 @@ public:
   std::vector<Stay> all;
   std::vector<llvm::SmallVector<uint32_t, 2>> begun, touched; ///< stays by item
 
-  /// The stay that ends at item `i`, and whose bytes its result takes; or none.
+  /// The stay that ends at item `i` and whose bytes a result of the item takes; or none.
   uint32_t givesWay(const Step &step, llvm::ArrayRef<Item> sequence, size_t i) const {
     if (sequence[i].kind != Item::Run && sequence[i].kind != Item::Rematerialize)
       return kNone;
@@ -89,7 +89,7 @@ public:
         return stay;
     return kNone;
   }
-  /// The stay that begins at item `i` and may take another's bytes.
+  /// The stay that begins at item `i` and may take the bytes of one that ends there.
   uint32_t takesOver(const Step &step, llvm::ArrayRef<Item> sequence, size_t i) const {
     const Task &task = step.tasks[sequence[i].index];
     if (task.overwrites.empty())
@@ -143,7 +143,7 @@ double secondsOf(const Step &step, llvm::ArrayRef<Item> sequence, llvm::ArrayRef
     double begin = t.engine == kNone ? 0 : freeAt.lookup(t.engine);
     for (uint32_t v : t.reads)
       begin = std::max(begin, ready[v]);
-    for (uint32_t v : t.writes) // parts of one value are made one by one
+    for (uint32_t v : t.writes) // a value may be made in parts, each by a task
       begin = std::max(begin, item.kind == Item::Run ? 0 : ready[v]);
     if (item.kind == Item::Spill)
       begin = std::max(begin, ready[item.index]);
@@ -211,19 +211,18 @@ public:
   Sequence result();
 
 private:
-  /// Of a value of this device.
+  /// State of a value of this device.
   struct State {
     std::vector<size_t> uses; ///< places in `order` where it is made or read, ascending
-    size_t next = 0;          ///< in `uses`: what is still to come
-    size_t whole = 0;         ///< place from where on all of it is written
+    size_t next = 0;          ///< index into `uses` of the next use to come
+    size_t whole = 0;         ///< place in `order` from which on it is completely written
     bool isHere = false, isCopied = false, isRematerialized = false;
-    uint32_t writer = kNone; ///< the one task that makes it
-    size_t touched = 0;      ///< place in `made` where it was last
-    size_t copiedAt = 0;     ///< place in `made` from where on the host has it
-    size_t freedAt = 0;      ///< place in `made` from where on its bytes are others'
+    uint32_t writer = kNone; ///< the task that makes it, if there is only one
+    size_t touched = 0;      ///< place in `made` of its last use so far
+    size_t copiedAt = 0;     ///< place in `made` from which on the host has a copy
+    size_t freedAt = 0;      ///< place in `made` from which on its bytes are free
   };
-  /// An item of the new sequence, the bytes that are taken while it runs, and when it would begin if memory did not
-  /// matter.
+  /// An item of the new sequence, the bytes taken while it runs, and when it would begin if memory were not bounded.
   struct Made {
     Item item;
     int64_t live;
@@ -231,10 +230,10 @@ private:
   };
   struct Eviction {
     uint32_t value;
-    size_t touched, needed; ///< places in `made`: who had it last, and who needs its bytes
-    uint32_t by = kNone;    ///< the task that copies it out, where there is one
-    bool isCopied = false;  ///< already: nothing has to be done
-    bool givesWay = false;  ///< its bytes are overwritten by the one who needs them
+    size_t touched, needed; ///< places in `made`: of its last use, and of the item that needs its bytes
+    uint32_t by = kNone;    ///< the task of the program that copies it out, if there is one
+    bool isCopied = false;  ///< the host has a copy, or it will be rematerialized: no spill is needed
+    bool givesWay = false;  ///< the item that needs its bytes overwrites it
   };
   struct Prefetch {
     uint32_t value;
@@ -242,7 +241,7 @@ private:
   };
 
   bool isOurs(uint32_t v) const { return step.values[v].device == device && !step.values[v].isResident; }
-  /// A task that only copies a value in: Prefetch stands for it.
+  /// A task that only copies a value in: Prefetch takes its place.
   bool isLifted(uint32_t task) const {
     const Task &t = step.tasks[task];
     return t.writes.size() == 1 && isOurs(t.writes[0]) && step.values[t.writes[0]].copiedBy == task;
@@ -262,7 +261,7 @@ private:
   llvm::SmallVector<uint32_t, 2> overwritable(const Task *task) const;
   bool makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place);
   void evict(uint32_t v, bool givesWay);
-  /// There is a copy of it elsewhere.
+  /// Another copy of it exists, so evicting it needs no spill.
   bool isClean(uint32_t v) const {
     return states[v].isCopied || step.values[v].isOnHost || step.values[v].onHost != kNone;
   }
@@ -274,7 +273,7 @@ private:
     states[v].isHere = false;
     here.erase(llvm::find(here, v));
   }
-  /// The program drops it behind this task, of its part, as later readers are of others.
+  /// Whether the value is evicted after `task`: the last reader of its segment, with all later readers in others.
   bool isDropped(uint32_t v, const Task &task, size_t place) const {
     const Value &value = step.values[v];
     const size_t next = nextUse(v);
@@ -285,7 +284,7 @@ private:
     return item.kind == Item::Run && !llvm::is_contained(step.tasks[item.index].segments, value.droppedBy) &&
            rematerializeSeconds(v, next) < kInfinity;
   }
-  /// Nobody needs it any more.
+  /// The value has no further use.
   void die(uint32_t v) {
     states[v].freedAt = made.size();
     release(v);
@@ -303,15 +302,16 @@ private:
   Sequence order;
   std::vector<double> time; ///< by place in `order`
   double end = 0;
-  std::vector<bool> moved;      ///< by place in `order`: came earlier
+  std::vector<bool> moved;      ///< by place in `order`: the item was issued earlier
   std::vector<size_t> placeOf;  ///< by task, in `order`
-  std::vector<size_t> madeHost; ///< by value of others: place in `made` from where on it is there
+  std::vector<size_t> madeHost; ///< by value of another device: place in `made` from which on it is computed
   std::vector<State> states;    ///< by value
   std::vector<uint32_t> here;
   std::vector<Made> made;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
-  mutable llvm::SmallDenseSet<uint32_t, 16> asked; ///< tasks, by rematerializeSeconds, of one value
+  /// Tasks that rematerializeSeconds has counted for the current value.
+  mutable llvm::SmallDenseSet<uint32_t, 16> asked;
   int64_t held = 0;
   Misfit misfit;
 };
@@ -355,8 +355,8 @@ void Fitter::read(const Sequence &given) {
   }
 }
 
-/// What it takes to have `v` again at a place of the order, without copies that are not there anyway; infinity where
-/// that cannot be. What several need is counted once.
+/// Predicted seconds to rematerialize `v` at place `when` without any copy that is not made anyway; infinity if it
+/// cannot be rematerialized. A task that several values need counts once.
 double Fitter::rematerializeSeconds(uint32_t v, size_t when) const {
   asked.clear();
   return rematerializeSeconds(v, when, rule.depth);
@@ -392,7 +392,7 @@ double Fitter::rematerializeSeconds(uint32_t v, size_t when, int depth) const {
   return sum;
 }
 
-/// Until `bytes` more fit.
+/// Evicts values until `bytes` more fit. Those of `kept` stay. False if too few can be evicted.
 bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place) {
   while (held + bytes > rule.limit) {
     uint32_t best = kNone;
@@ -408,7 +408,7 @@ bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place
       if (rule.rematerializeBelow > 0 && (rule.byCost || cost == kInfinity))
         cost = std::min(cost, rematerializeSeconds(v, next) / rule.rematerializeBelow);
       if (cost == kInfinity)
-        continue; // it could not be had again
+        continue; // it could be neither copied back nor rematerialized
       if (rule.byCost) {
         score = std::pow(timeAt(next) - time[place] + 1e-12, rule.farther) * static_cast<double>(value.bytes) /
                 std::max(cost, 1e-12);
@@ -435,7 +435,7 @@ void Fitter::evict(uint32_t v, bool givesWay) {
   s.isRematerialized = rule.rematerializeBelow > 0 && rematerializeSeconds(v, next) < rule.rematerializeBelow * copies;
   eviction.isCopied = isClean(v) || s.isRematerialized;
   if (!eviction.isCopied) {
-    // Someone who copies it out anyway does so now.
+    // If the program copies it out anyway, that copy is issued now.
     if (value.copiedOutBy != kNone && placeOf[value.copiedOutBy] != kNever && !moved[placeOf[value.copiedOutBy]]) {
       eviction.by = value.copiedOutBy;
       moved[placeOf[value.copiedOutBy]] = true;
@@ -448,7 +448,7 @@ void Fitter::evict(uint32_t v, bool givesWay) {
   release(v);
 }
 
-/// Makes a value be there for the item at `place`.
+/// Prefetches or rematerializes `v` for the item at `place`. False if there is no room.
 bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place) {
   State &s = states[v];
   const Value &value = step.values[v];
@@ -467,8 +467,8 @@ bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t pla
   return rematerialize(v, kept, place);
 }
 
-/// The tasks that make `v` of what is there, in the order in which they ran, and what they read and write with the last
-/// of them that reads it. False where something cannot be had again.
+/// The tasks that rematerialize `v` from values that are at hand, in their original order. False if one of them may not
+/// run again.
 bool Fitter::collectAgain(uint32_t v, std::vector<uint32_t> &tasks) const {
   llvm::SmallDenseSet<uint32_t, 16> known;
   llvm::SmallVector<uint32_t, 16> open{v};
@@ -506,7 +506,8 @@ bool Fitter::rematerialize(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, si
     for (uint32_t u : task.reads)
       if (isOurs(u) && !states[u].isHere && !bring(u, kept, place))
         return false;
-    // All its results are made. Those that are here are replaced, and those without a later reader are dropped at once.
+    // The task writes all its results. Results that are in memory are overwritten; results without a later reader are
+    // freed at once.
     int64_t bytes = 0;
     for (uint32_t w : task.writes)
       bytes += isOurs(w) ? step.values[w].bytes : 0;
@@ -551,8 +552,8 @@ llvm::SmallVector<uint32_t, 2> Fitter::overwritable(const Task *task) const {
   return found;
 }
 
-/// For what a task takes besides what it reads, which is here. Its result may take the bytes of an operand that nobody
-/// needs any more; and of one that is needed, but evicted, where nothing else helps.
+/// Makes room for the scratch bytes and results of a task whose operands are in memory. A result may take the bytes of
+/// an operand that has no later use, or, where nothing else helps, of one that is evicted.
 bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place) {
   const llvm::SmallVector<uint32_t, 2> candidates = overwritable(task);
   for (uint32_t v : candidates)
@@ -573,7 +574,7 @@ bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_
 }
 
 std::optional<Misfit> Fitter::run() {
-  const size_t most = 1000 + 8 * order.size(); // beyond that, the same is made again and again
+  const size_t most = 1000 + 8 * order.size(); // more items than this mean that values are rematerialized over and over
   for (size_t i = 0; i < order.size(); ++i) {
     if (moved[i])
       continue;
@@ -600,7 +601,7 @@ std::optional<Misfit> Fitter::run() {
       needs -= step.values[task->writes[task->overwriter]].bytes;
     auto fails = [&, own = kept] {
       misfit = {item.index, needs};
-      for (uint32_t v : here) // beside what the task reads and writes
+      for (uint32_t v : here) // beside the operands and results of the task
         if ((step.values[v].isFixed || states[v].whole > i) && !llvm::is_contained(own, v))
           misfit.bytes += step.values[v].bytes;
       return misfit;
@@ -608,7 +609,7 @@ std::optional<Misfit> Fitter::run() {
     for (uint32_t v : reads)
       if (!states[v].isHere && (made.size() > most || !bring(v, kept, i)))
         return fails();
-    for (uint32_t v : reads) { // its next use is behind this one from here on
+    for (uint32_t v : reads) { // the next use of each operand is now behind this item
       State &s = states[v];
       while (s.next < s.uses.size() && s.uses[s.next] <= i)
         ++s.next;
@@ -651,17 +652,17 @@ std::optional<Misfit> Fitter::run() {
   return std::nullopt;
 }
 
-/// Puts copies where they hide behind other work.
+/// Inserts the spills and prefetches where they overlap with other work.
 Sequence Fitter::result() {
   std::vector<llvm::SmallVector<Item, 1>> spills(made.size() + 1), loads(made.size() + 1);
-  // Times of items never go back: an item that began after a later one was ready would mislead the search.
+  // Begin times made monotonic: the search below needs an ascending list.
   std::vector<double> at(made.size() + 1, end);
   for (size_t k = made.size(); k-- > 0;)
     at[k] = std::min(made[k].time, at[k + 1]);
   auto firstNotBefore = [&](double seconds) {
     return static_cast<size_t>(std::lower_bound(at.begin(), at.end(), seconds) - at.begin());
   };
-  // Spills: as late as lets each end, with one more of its kind to spare, before its bytes are needed; the last first.
+  // by value: place of its spill
   std::vector<size_t> copiedAt(step.values.size(), 0); // what was copied out: the place
   // Both lists are in the order in which room was made, which is that of `needed`.
   double cursor = end;
@@ -680,7 +681,7 @@ Sequence Fitter::result() {
       for (size_t k = freed; k < eviction.needed; ++k)
         made[k].live -= value.bytes;
   }
-  // Prefetches: as late as lets each be there in time, with one more to spare, or later where there is no room.
+  // Prefetches: as late as lets each end in time, with one more transfer to spare, or later where there is no room.
   std::vector<double> wanted(prefetches.size());
   cursor = end;
   for (size_t c = prefetches.size(); c-- > 0;) {

@@ -15,7 +15,7 @@ namespace tressel::passes {
 namespace {
 enum class Need : uint8_t { Nothing, Rows, Whole };
 
-/// What one operand is read by, for some rows of the result.
+/// Which rows of an operand are read for some rows of the result.
 Need needOf(const op::LoopForm &form, size_t operand) {
   const op::OperandMap &map = form.operands[operand];
   auto usesRow = [](const op::IndexExpr &expr) {
@@ -68,7 +68,7 @@ std::optional<RowForm> rowFormOf(graph::KernelOp kernel) {
     }
     const op::OpInfo *info = graph::infoOf(&op);
     std::optional<op::LoopForm> loop = loopFormOf(&op);
-    // A value that each block needs whole would be computed by each.
+    // A value that all blocks need as a whole would be computed once per block.
     if (!loop || !isComputation(&op) || info->hasEffects || info->family == op::Family::Random || loop->alternatives ||
         op.getNumResults() != 1 || needs.lookup(op.getResult(0)) != Need::Rows || loop->numParallel == 0 ||
         loop->domain[0] != form.rows || isIndexed(*loop))
@@ -90,8 +90,8 @@ graph::KernelOp RowBlocks::blockOf(graph::KernelOp kernel, const RowForm &form, 
   return at->second;
 }
 
-/// The kernel's body in `block`, with the types that follow for so many rows. False where the body is no such thing for other rows: its
-/// attributes say their number, for example.
+/// Clones the kernel's body into `block`, with types for `rows` rows. False if the body does not work for other numbers
+/// of rows: its attributes contain the number, for example.
 bool RowBlocks::rewriteBody(graph::KernelOp kernel, graph::KernelOp block, int64_t rows, Parts &parts) const {
   OpBuilder b(kernel);
   Block *body = b.createBlock(&block.getBody());
@@ -119,7 +119,7 @@ bool RowBlocks::rewriteBody(graph::KernelOp kernel, graph::KernelOp block, int64
   return true;
 }
 
-/// What the provider of that name bids for a part of a block.
+/// The bid of the provider `name` for part of a block.
 std::optional<Bid> RowBlocks::bidOf(StringRef name, graph::KernelOp kernel, const RowForm &form, ArrayRef<Operation *> part,
                                     ArrayRef<Value> results) const {
   llvm::SetVector<Value> inputs;
@@ -139,7 +139,7 @@ std::optional<Bid> RowBlocks::bidOf(StringRef name, graph::KernelOp kernel, cons
   return std::nullopt;
 }
 
-/// The provider that generates epilogues for the root's kind of device.
+/// The provider that generates epilogues for the device kind of the root's provider.
 StringRef RowBlocks::epilogueProvider(StringRef root) const {
   auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
   const bool isForGpu = found != providers.end() && (*found)->isForGpu();
@@ -148,7 +148,7 @@ StringRef RowBlocks::epilogueProvider(StringRef root) const {
   return writer == providers.end() ? StringRef() : (*writer)->name();
 }
 
-/// The provider of the whole kernel is asked for the block, and packs operands as for the whole.
+/// The provider of the whole kernel must bid for the block, and must want the same operands packed.
 std::optional<Bid> RowBlocks::bidFor(graph::KernelOp kernel, graph::KernelOp block, const RowForm &form, const Parts &parts,
                                      SmallVectorImpl<Type> &packed) const {
   Block &body = block.getBody().front();
@@ -208,7 +208,7 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
   for (ArrayRef<Type> types : {ArrayRef<Type>(operands), ArrayRef<Type>(results)})
     for (Type type : types)
       bytes += bytesOf(type);
-  for (const PackRequest &request : bid->packs) // read packed, and not as it was
+  for (const PackRequest &request : bid->packs) // the kernel reads the packed form in place of the operand
     if (request.input < operands.size())
       bytes -= bytesOf(operands[request.input]);
   block.setFlops(static_cast<uint64_t>(flops));
@@ -220,7 +220,7 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
 }
 
 graph::KernelOp RowBlocks::packerFor(graph::KernelOp block, Type packed, const PackRequest &request) {
-  // Inputs of the root come first, in the order in which the provider counts them.
+  // Inputs of the root come first, which is the order in which the provider numbers them.
   const Type operand = block.getArgumentTypes()[request.input];
   auto type = FunctionType::get(block.getContext(), {operand}, {packed});
   int64_t count = 0;

@@ -1,4 +1,4 @@
-// Kernels cut along the leading dimension of their results: the same work on some rows, as a kernel of its own.
+// Cuts kernels along the leading dimension of their results: a row block is a kernel for some of the rows.
 #pragma once
 
 #include "passes/Passes.h"
@@ -9,25 +9,25 @@
 
 namespace tressel::passes {
 
-/// How a kernel's results depend on its operands, if each row of all results needs the same row of some operands, and
-/// others whole.
+/// How a kernel's results depend on its operands: row i of each result reads row i of some operands, and all of the
+/// others.
 struct RowForm {
   int64_t rows = 0;              ///< of each result
-  llvm::SmallVector<bool> byRow; ///< by operand: only the rows that are computed are read
+  llvm::SmallVector<bool> byRow; ///< by operand: a row block reads only its own rows
 };
-/// Nothing if rows depend on one another, on their number, or on what the kernel's ops do not say.
+/// Nothing if rows depend on one another or on their number, or if the kernel's ops do not say how they depend.
 std::optional<RowForm> rowFormOf(graph::KernelOp kernel);
 
 class RowBlocks {
 public:
   explicit RowBlocks(const Providers &providers) : providers(providers) {}
 
-  /// The kernel for so many rows, beside `kernel`; one for equal requests. Null if the provider that runs the whole
-  /// does not bid for the part, or wants other operands packed.
+  /// The kernel for `rows` rows, inserted beside `kernel`; equal requests share one. Null if the provider of `kernel`
+  /// does not bid for the block, or wants other operands packed.
   graph::KernelOp blockOf(graph::KernelOp kernel, const RowForm &form, int64_t rows);
-  /// Whether blockOf gave it.
+  /// Whether `kernel` was made by blockOf.
   bool isBlock(graph::KernelOp kernel) const { return packers.contains(kernel); }
-  /// For a kernel that blockOf gave: what packs its packed operands, in their order.
+  /// For a block made by blockOf: the kernels that pack its packed operands, in operand order.
   llvm::ArrayRef<graph::KernelOp> packersOf(graph::KernelOp block) { return packers[block]; }
 
 private:

@@ -23,7 +23,7 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// One launch cut into launches of so many rows, and the transfers around it with it.
+/// Cuts one launch into launches of row blocks, together with the transfers around it.
 class Cut {
 public:
   Cut(graph::LaunchOp launch, int64_t blocks, RowBlocks &kernels, const llvm::DenseSet<Value> &parameterOnly)
@@ -32,7 +32,7 @@ public:
     const std::optional<RowForm> form = kernels.isBlock(kernel) ? std::nullopt : rowFormOf(kernel);
     if (!form || form->rows < blocks)
       return;
-    // Buffers begin at multiples of 64 bytes.
+    // Blocks must begin at multiples of 64 bytes, as buffers do.
     int64_t step = 1;
     auto align = [&](Type type) {
       const TensorType tensor = graph::fromMlir(type);
@@ -82,7 +82,8 @@ public:
   }
 
 private:
-  /// Packed operands are those that no op of the body reads. A block may want them packed in another way.
+  /// Finds how to pack the packed operands, those that no op of the body reads, for a block: it may need another form
+  /// of packing than the whole.
   bool findPacks(graph::KernelOp kernel, ArrayRef<graph::KernelOp> packers) {
     auto packer = packers.begin();
     packs.emplace_back();
@@ -101,8 +102,8 @@ private:
   }
   struct Pack {
     unsigned operand;
-    graph::LaunchOp whole; ///< what packs it for the whole
-    Operation *transfer;   ///< and where that goes; null: it stays
+    graph::LaunchOp whole; ///< the launch that packs it for the whole
+    Operation *transfer;   ///< transfer of the packed operand; null if there is none
     graph::KernelOp packer;
   };
   static Value packedFor(Pack pack) {
@@ -137,7 +138,7 @@ private:
     return made->getResult(0);
   }
 
-  /// The value's rows as the launch is cut. What comes from elsewhere comes in these pieces.
+  /// The rows of a value for each block. If a transfer brings it to the device, the transfer is cut into these pieces.
   SmallVector<Value> rowsOf(Value value) { return rowsOf(value, launch); }
   SmallVector<Value> rowsOf(Value value, Operation *reader) {
     Operation *def = value.getDefiningOp();
@@ -145,7 +146,7 @@ private:
       return SmallVector<Value>(def->getOperands());
     if (!def || !graph::isTransfer(def) || parameterOnly.contains(def->getOperand(0)))
       return slices(value, reader);
-    SmallVector<Value> pieces = rowsOf(def->getOperand(0), def); // which may have come from elsewhere itself
+    SmallVector<Value> pieces = rowsOf(def->getOperand(0), def); // its operand may have been transferred too
     OpBuilder b(def);
     for (Value &piece : pieces)
       piece = graph::createTransfer(b, def->getLoc(), piece, graph::destinationOf(def));
@@ -175,7 +176,8 @@ private:
     }
     return pieces;
   }
-  /// The pieces instead of the whole, which `maker` made: where it is copied, copied one by one.
+  /// Replaces the whole value, which `maker` made, by the pieces: transfers copy them one by one, other readers read
+  /// their join.
   void replace(Value whole, ArrayRef<Value> pieces, Operation *maker) {
     Value joined;
     for (OpOperand &use : llvm::make_early_inc_range(whole.getUses())) {
@@ -198,7 +200,7 @@ private:
   }
 
 public:
-  /// Erases what the cut left unused, unless it is in `gone` already; after `apply`, of all cuts.
+  /// Erases ops that the cut left unused, unless they are in `gone` already. To be called after `apply` of all cuts.
   void clean(llvm::DenseSet<Operation *> &gone) {
     auto erase = [&](Operation *op) {
       if (op && !gone.contains(op) && op->use_empty()) {
@@ -206,7 +208,7 @@ public:
         op->erase();
       }
     };
-    for (Operation *op : llvm::reverse(replaced)) // what a copy came from after it
+    for (Operation *op : llvm::reverse(replaced)) // users before the ops that they read
       erase(op);
     for (ArrayRef<Pack> list : packs)
       for (const Pack &pack : list) {
@@ -223,7 +225,7 @@ private:
   SmallVector<graph::KernelOp> parts;
   SmallVector<bool> byRow;
   SmallVector<SmallVector<Pack>> packs; ///< by block
-  SmallVector<Operation *> replaced;    ///< transfers of which pieces came instead
+  SmallVector<Operation *> replaced;    ///< transfers that were replaced by transfers of pieces
 };
 
 class SplitProducers : public impl::SplitProducersBase<SplitProducers> {
@@ -248,16 +250,16 @@ public:
       return;
     RowBlocks kernels(providers);
     costs = std::make_shared<MachineCosts>(*machine);
-    constexpr int64_t kOps = 200'000; // looked at in all: some seconds
+    constexpr int64_t kOps = 200'000; // bound on the ops of all trials: some seconds
     trials = std::clamp<int64_t>(kOps / count, 0, maxTrials);
     Length end;
     for (bool again = true; again && trials > 0;) {
       again = false;
       std::vector<int64_t> exposed = exposedLaunches(end);
-      // Several at once first: the devices of a step may be done no earlier before each of them is, and what goes from
-      // device to device flows in pieces only if nobody on its way waits for the whole.
+      // Tries several launches at once first: the step may not get shorter before all its devices end earlier, and a
+      // chain over devices is only pipelined if each launch of it is cut.
       std::vector<std::vector<int64_t>> sets{exposed};
-      llvm::sort(sets[0]); // who makes rows is cut before who reads them
+      llvm::sort(sets[0]); // producers of rows are cut before their readers
       for (std::vector<int64_t> chains : {chainsOf(exposed), chainsOf({})})
         if (!llvm::is_contained(sets, chains))
           sets.push_back(std::move(chains));
@@ -280,13 +282,13 @@ public:
   }
 
 private:
-  /// How long a plan takes; and its devices on average, as a step may be no shorter before the last of several devices
-  /// is.
+  /// Length of a plan: the end of the last device, and the mean over devices, as the former may not improve before the
+  /// last of several devices does.
   struct Length {
     double longest = std::numeric_limits<double>::infinity(), mean = longest;
   };
 
-  /// What made the step shortest.
+  /// The trial that gave the shortest step.
   struct Best {
     Length length;
     int64_t blocks = 0;
@@ -309,8 +311,8 @@ private:
 
   std::vector<Planned> plan() { return planStep(main, IssueOrder(main, /*leastMemory=*/false), *costs, Effort::Quick); }
 
-  /// The launches whose beginning or end a transfer waits for, or that wait for one, on the way that is longest, by
-  /// their places in the block; the last first.
+  /// Launches on the critical path next to a transfer that they wait for or that waits for them; as positions in the
+  /// block, the last first.
   std::vector<int64_t> exposedLaunches(Length &end) {
     std::vector<Planned> plans = plan();
     end = lengthOf(plans);
@@ -338,7 +340,8 @@ private:
     return places;
   }
 
-  /// Back from `at`: what began when what it read had ended, or its engine was free.
+  /// Follows the critical path backward from `at`: to the op whose result it waited for, or the one before it on its
+  /// engine.
   void follow(const Planned *at, llvm::DenseMap<Operation *, const Planned *> &planOf,
               std::map<unsigned, std::vector<const Planned *>> &byEngine,
               std::vector<Operation *> &found) {
@@ -357,7 +360,7 @@ private:
         else
           consider(def);
       }
-      if (before && before->end == at->begin) { // for data, not for the engine
+      if (before && before->end == at->begin) { // it waited for data, not for its engine
         if (graph::isTransfer(at->op) && isa<graph::LaunchOp>(before->op))
           found.push_back(before->op);
         if (graph::isTransfer(before->op) && isa<graph::LaunchOp>(at->op))
@@ -371,13 +374,13 @@ private:
     }
   }
 
-  /// The launches that get rows from, or give rows to, the launches at `places` (none: any launch) by way of others,
-  /// transfers between them; places in the block, in its order. All of them may be cut alike.
+  /// Launches connected by rows with those at `places` (none: with any launch), directly or through other launches and
+  /// transfers; as positions in the block, in order. All of them can be cut into the same rows.
   std::vector<int64_t> chainsOf(ArrayRef<int64_t> places) {
     llvm::DenseMap<Operation *, int64_t> placeOf;
     llvm::EquivalenceClasses<int64_t> chains;
     llvm::SmallDenseSet<int64_t> longer;
-    const llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main); // made ahead of the step
+    const llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main); // computed ahead of the step
     for (auto [i, op] : llvm::enumerate(main.getBody().front())) {
       auto launch = dyn_cast<graph::LaunchOp>(op);
       if (!launch || llvm::any_of(launch.getResults(), [&](Value v) { return parameterOnly.contains(v); }))
@@ -419,7 +422,7 @@ private:
     return dyn_cast<graph::LaunchOp>(*std::next(main.getBody().front().begin(), place));
   }
 
-  /// The length of the step then; infinity if none of the launches can be cut.
+  /// Cuts the launches and returns the new length of the step; infinity if none of them can be cut.
   Length split(ArrayRef<int64_t> places, int64_t blocks, RowBlocks &kernels) {
     std::vector<graph::LaunchOp> launches;
     for (int64_t place : places)
@@ -440,7 +443,7 @@ private:
       cut->clean(gone);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.getBody().front())))
       if (op.use_empty() && (isRowJoin(&op) || isView(&op)))
-        op.erase(); // the pieces go on one by one
+        op.erase(); // a transfer was replaced by those of its pieces
     return lengthOf(plan());
   }
 
@@ -489,7 +492,7 @@ private:
   Decisions *decisions;
   func::FuncOp main;
   int64_t trials = 0;
-  // Of one run.
+  // Set during a run.
   std::shared_ptr<MachineCosts> costs;
   llvm::DenseMap<Attribute, std::optional<RowForm>> forms; ///< by kernel
 };

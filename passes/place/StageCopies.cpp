@@ -26,11 +26,11 @@ public:
     func::FuncOp main = *found;
     MachineCosts costs(*machine);
     const std::vector<int64_t> in = pageable(main, costs, /*in=*/true), out = pageable(main, costs, /*in=*/false);
-    constexpr size_t kMany = 20'000; // ops: a plan takes long
+    constexpr size_t kMany = 20'000; // ops: with more, a plan takes too long
     if ((in.empty() && out.empty()) || main.getBody().front().getOperations().size() > kMany)
       return;
     const double before = lengthOf(planOf(main, costs));
-    // Host threads copy instead of computing, so more is not always better.
+    // Staging costs time of host threads that could compute, so staging all copies is not always best.
     double best = before * (1 - leastGain);
     func::FuncOp chosen;
     size_t count = 0;
@@ -71,8 +71,7 @@ private:
     return planStep(main, IssueOrder(main, /*leastMemory=*/false), costs, Effort::Quick);
   }
 
-  /// The step's transfers, by their places in the block, whose end on the host is not pinned, and that are there sooner
-  /// by way of pinned memory.
+  /// Positions in the block of the step's transfers from or to pageable memory that are faster by way of pinned memory.
   static std::vector<int64_t> pageable(func::FuncOp main, const MachineCosts &costs, bool in) {
     llvm::DenseMap<Operation *, int64_t> placeOf;
     for (auto [i, op] : llvm::enumerate(main.getBody().front()))
@@ -99,7 +98,7 @@ private:
     for (Operation &op : main.getBody().front())
       ops.push_back(&op);
     OpBuilder b(main.getContext());
-    llvm::DenseMap<Value, Value> staged; // one for all who read it
+    llvm::DenseMap<Value, Value> staged; // one staged copy for all readers
     for (int64_t place : in) {
       Operation *transfer = ops[static_cast<size_t>(place)];
       Value &copy = staged[transfer->getOperand(0)];
@@ -114,7 +113,7 @@ private:
       b.setInsertionPointAfter(transfer);
       Value copy = graph::createTransfer(b, transfer->getLoc(), transfer->getResult(0), graph::kHost);
       transfer->getResult(0).replaceUsesWithIf(copy, [](OpOperand &use) {
-        return use.getOwner()->hasTrait<OpTrait::IsTerminator>(); // others on the host read what is pinned
+        return use.getOwner()->hasTrait<OpTrait::IsTerminator>(); // other readers on the host read the pinned copy
       });
     }
   }

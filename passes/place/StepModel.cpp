@@ -21,7 +21,7 @@ using residency::kNone;
 StepModel::StepModel(func::FuncOp main, MachineCosts &costs, bool hostIsBounded) : main(main), costs(costs) {
   step.hostIsBounded = hostIsBounded;
   IssueOrder split(main, /*leastMemory=*/false);
-  // What is copied in for prepare alone comes where it is needed there.
+  // A copy to a device that only prepare reads is issued right before its reader.
   llvm::DenseSet<Operation *> inPrepare(split.prepare.begin(), split.prepare.end()), placed;
   auto isIn = [&](Operation *op) { return graph::isTransfer(op) && deviceIndexOf(op, costs) != 0; };
   auto put = [&](Operation *op, auto &self) -> void {
@@ -38,7 +38,7 @@ StepModel::StepModel(func::FuncOp main, MachineCosts &costs, bool hostIsBounded)
   for (Operation *op : split.prepare)
     if (!isIn(op) || !isReadByPrepare(op)) {
       put(op, put);
-      for (Operation *user : op->getUsers()) // out at once
+      for (Operation *user : op->getUsers()) // results are copied out at once
         if (inPrepare.contains(user) && graph::isTransfer(user) && deviceIndexOf(user, costs) == 0)
           put(user, put);
     }
@@ -74,13 +74,14 @@ uint32_t StepModel::add(Value value, unsigned device) {
 }
 
 void StepModel::readValues() {
-  // Rows that are joined on a device lie in the whole's bytes.
+  // Rows of a join are one value with the whole, as they lie in its bytes.
   for (Operation *op : llvm::reverse(opOf))
     if (isRowJoin(op) && step.isBounded(deviceIndexOf(op, costs))) {
       const uint32_t whole = add(op->getResult(0), deviceIndexOf(op, costs));
       for (Value part : op->getOperands()) {
         indexOf[baseOf(part)] = whole;
-        // What reads a part alone reads it in the whole that came back: see rowsOf. Parts of parts are not looked for.
+        // If the whole was prefetched, an op that reads one part reads its rows of the whole: see rowsOf. That is not
+        // implemented for parts of parts.
         Operation *def = part.getDefiningOp();
         step.values[whole].isFixed |= !def || isView(def) || isRowJoin(def) || values[whole].value != op->getResult(0);
       }
@@ -108,7 +109,8 @@ void StepModel::readValues() {
 }
 
 void StepModel::fixResults() {
-  // The caller gets it there: it may not leave. An output is computed in the caller's memory, which FitMemory counts.
+  // The caller reads it from there, so it may not be evicted. An output is computed in the caller's memory, which
+  // FitMemory counts.
   for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
     const Value base = baseOf(result.get());
     auto at = indexOf.find(base);
@@ -117,7 +119,7 @@ void StepModel::fixResults() {
       continue;
     residency::Value &value = step.values[at->second];
     value.isFixed = true;
-    // On the host the next value of a state is taken to be made in the state's bytes, which is the rule.
+    // On the host the next value of a state normally is computed in the state's bytes, so it takes none here.
     if ((home == 0 || !main.getResultAttr(result.getOperandNumber(), graph::kStateAttr)) && !isPartOfJoin(base) &&
         !value.isResident && bytesOf(base.getType()) == bytesOf(result.get().getType()))
       value.bytes = 0;
@@ -173,8 +175,8 @@ void StepModel::readTasks() {
       for (auto [v, segment] : llvm::zip_equal(task.writes, graph::droppedOf(op)))
         if (segment != 0 && step.isBounded(step.values[v].device) && !step.values[v].isFixed)
           step.values[v].droppedBy = static_cast<uint32_t>(segment);
-    // Random numbers are a function of the seed, an operand: the same each time.
-    // On the host a state is written behind all that may fail, so that goes to no later place.
+    // Random numbers are a function of the seed, an operand: a second run gives the same.
+    // On the host a state is written after all ops that may fail, so such an op cannot be repeated later.
     task.mayRematerialize = !facts.hasEffects(op) && (task.device != 0 || !mayFail(op, symbols));
     auto launch = dyn_cast<graph::LaunchOp>(op);
     if (!launch) {
@@ -191,7 +193,7 @@ void StepModel::readTasks() {
       }
       return at->second;
     };
-    // Of several results the largest that may.
+    // If several results may overwrite an operand, the largest does.
     for (auto [r, result] : llvm::enumerate(task.writes)) {
       const int64_t bytes = step.values[result].bytes;
       if (bytes == 0 || (!task.overwrites.empty() && bytes <= step.values[task.writes[task.overwriter]].bytes))
@@ -213,7 +215,7 @@ void StepModel::readTasks() {
   }
 }
 
-/// What lies in a device's memory for the bodies of an op while they run, beside its own operands and results.
+/// Bytes in a device's memory for the bodies of an op while they run, without its own operands and results.
 int64_t StepModel::bodyBytes(Operation *op) {
   int64_t most = 0;
   for (Region &region : op->getRegions()) {
@@ -296,7 +298,7 @@ struct StepModel::Apply {
   std::vector<Value> now, onHost; ///< by value
   llvm::SmallDenseSet<Operation *> moved;
   llvm::DenseMap<uint32_t, SmallVector<Value>>
-      operandsOf; ///< by task, as the step names them: what is there now may be evicted later
+      operandsOf; ///< by task, as the step names them; a value of them may be evicted later
 
   explicit Apply(StepModel &model) : model(model), terminator(model.main.getBody().front().getTerminator()) {
     for (const Known &known : model.values) {
@@ -305,7 +307,7 @@ struct StepModel::Apply {
     }
   }
 
-  /// To the end, with the views and constants that it reads before it.
+  /// Moves the op to the end, with the views and constants that it reads before it.
   void move(Operation *op) {
     if (!moved.insert(op).second)
       return;
@@ -314,7 +316,7 @@ struct StepModel::Apply {
         move(def);
     op->moveBefore(terminator);
   }
-  /// The rows that `part` is of a join, in another value like the joined one.
+  /// The rows of `whole` that correspond to `part` of a join, where `whole` is a copy of the join's result.
   Value rowsOf(Value whole, Operation *join, Value part) {
     const TensorType type = graph::fromMlir(whole.getType());
     op::Sizes starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
@@ -328,7 +330,7 @@ struct StepModel::Apply {
     OpBuilder b(terminator);
     return graph::createOp(b, part.getLoc(), *op::findOp("slice"), whole, {starts, limits, op::Ints()})->getResult(0);
   }
-  /// The value through the views that it is read by, of what is there now.
+  /// The operand's current copy, through the same views.
   Value current(Value operand) {
     const Value base = baseOf(operand);
     auto at = model.indexOf.find(base);
@@ -371,7 +373,7 @@ struct StepModel::Apply {
     for (OpOperand &operand : clone->getOpOperands()) {
       operand.set(current(operand.get()));
       if (Operation *def = operand.get().getDefiningOp(); def && !isWork(def))
-        move(def); // else it would follow, with its next reader
+        move(def); // else it would move ahead with its next reader
     }
     clone->moveBefore(terminator);
     for (auto [v, result] : llvm::zip_equal(model.step.tasks[task].writes, clone->getResults()))
@@ -386,7 +388,7 @@ struct StepModel::Apply {
     if (Operation *def = source.getDefiningOp(); def && !isWork(def))
       move(def);
     now[v] = transfer(source, first.getLoc(), model.costs.devices()[value.device]->device);
-    if (llvm::is_contained(model.prepared, v)) // else it would move ahead of the step
+    if (llvm::is_contained(model.prepared, v)) // else it would belong to prepare
       now[v].getDefiningOp()->setAttr(kInStepAttr, UnitAttr::get(first.getContext()));
   }
   void spill(uint32_t v) { onHost[v] = transfer(now[v], model.values[v].value.getLoc(), graph::kHost); }
@@ -401,8 +403,8 @@ void StepModel::apply(ArrayRef<Item> sequence) {
       auto at = indexOf.find(result);
       if (at == indexOf.end() || step.values[at->second].isResident)
         continue;
-      // What the device has made of parameters, and the step cannot keep there, is kept on the host; and what comes
-      // from the caller's memory, which need not be pinned, in memory that is.
+      // A parameter that is streamed needs a copy on the host. If the device computed it, it is copied out once; if it
+      // lies in the caller's memory, which may not be pinned, it is copied to pinned memory.
       const uint32_t v = at->second;
       if (values[v].source)
         to.onHost[v] = to.transfer(values[v].source, result.getLoc(), graph::kHost);
@@ -424,7 +426,7 @@ void StepModel::apply(ArrayRef<Item> sequence) {
   for (Value result : terminator->getOperands())
     if (Operation *def = result.getDefiningOp(); def && !isWork(def))
       to.move(def);
-  // What nobody reads by the old name any more: views, and what was copied in ahead of the step, and is in each call now.
+  // Erases views without users, and copies ahead of the step of parameters that are now streamed.
   llvm::DenseSet<Operation *> streamed;
   for (uint32_t v : prepared)
     if (Operation *def = values[v].value.getDefiningOp(); !step.values[v].isResident && graph::isTransfer(def))

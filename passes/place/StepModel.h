@@ -1,4 +1,4 @@
-// A placed step in the numbers that Residency.h works on, and what was decided there as IR.
+// Translates a placed step to the numbers of Residency.h, and the decisions made there back to IR.
 #pragma once
 
 #include "passes/place/Footprint.h"
@@ -11,33 +11,33 @@ namespace tressel::passes {
 
 class StepModel {
 public:
-  /// Of @main as insert-transfers left it. Reads it; the ops outlive the model. `hostIsBounded`: what lies on the host
-  /// counts as well, and cannot be copied anywhere.
+  /// Reads @main as insert-transfers left it; its ops outlive the model. `hostIsBounded`: the host's memory is bounded
+  /// too, and there is no other memory to spill its values to.
   StepModel(mlir::func::FuncOp main, MachineCosts &costs, bool hostIsBounded = false);
 
   residency::Step step;
   llvm::ArrayRef<mlir::Operation *> ops() const { return opOf; } ///< by task
   mlir::Value valueOf(uint32_t v) const { return values[v].value; }
 
-  /// What prepare leaves on a device for the step, by value: it may be resident or streamed in each call.
+  /// Values that prepare leaves on a device for the step: each may be resident or streamed.
   llvm::ArrayRef<uint32_t> parameters() const { return prepared; }
-  /// Bytes of the device for what is resident; and those that prepare takes besides at its peak, when the others are
-  /// made there, and leave.
+  /// Bytes of the device for resident values; and the further bytes that prepare takes at its peak, when it computes
+  /// the other values there and they are copied out.
   int64_t heldOn(unsigned device) const;
   int64_t preparePeak(unsigned device) const;
-  /// The ops of prepare in the order that takes little: what is copied in comes when it is needed.
+  /// The ops of prepare in an order with a low peak: each copy stands right ahead of its first use.
   const std::vector<mlir::Operation *> &prepareOrder() const { return prepare; }
 
   residency::Sequence sequenceOf(llvm::ArrayRef<mlir::Operation *> order) const;
 
-  /// Makes @main what the sequence says: its ops in that order, with copies and what is rematerialized. The model is of
-  /// no use then.
+  /// Rewrites @main as the sequence says: its ops in that order, with the copies and rematerializations. The model is
+  /// invalid afterwards.
   void apply(llvm::ArrayRef<residency::Item> sequence);
 
 private:
   struct Known {
-    mlir::Value value;  ///< as the step makes it
-    mlir::Value source; ///< on the host, where it is copied from
+    mlir::Value value;  ///< the value as the step computes it
+    mlir::Value source; ///< the value on the host that it is copied from
   };
   struct Apply;
 

@@ -71,13 +71,14 @@ public:
   }
 
 private:
-  /// @main or a body while it is scheduled. A body is like a program: a carried value is a state, which the argument
-  /// shows and the terminator assigns; what else it yields are outputs.
+  /// @main or a body while it is scheduled. A body is treated like a program: its carried values are states, read by
+  /// the arguments and assigned by the terminator; its other yields are outputs.
   struct Scope {
     Block *block;
     SmallVector<Value> destinations; ///< buffers, by operand of the terminator
-    std::vector<bool> isState;       ///< by operand: an argument may show the destination's old value
-    std::vector<bool> done;          ///< by operand: computed in its destination, nothing to copy
+    /// by operand of the terminator: a carried value or state, whose old value an argument may still show
+    std::vector<bool> isState;
+    std::vector<bool> done; ///< by operand: computed in its destination, so no copy is needed
   };
 
   LogicalResult checkOps() {
@@ -114,9 +115,9 @@ private:
             isAtHomeElsewhere(main.getNumArguments(), [&](unsigned i) { return graph::homeOfArgument(main, i); }) ||
             isAtHomeElsewhere(main.getNumResults(), [&](unsigned i) { return homeOfResult(i); }));
   }
-  /// insert-transfers has settled those that stay where they are computed.
+  /// insert-transfers has resolved the homes that were "computed".
   runtime::DeviceRef homeOfResult(unsigned i) { return graph::homeOfResult(main, i).value_or(graph::kHost); }
-  /// The order of the step is that in which its ops are predicted to begin.
+  /// The step is ordered by the predicted begin of its ops.
   void planDevices(IssueOrder &order) {
     std::string how;
     planned = planStep(main, order, *costs, Effort::Thorough, &how);
@@ -144,7 +145,8 @@ private:
           stages |= isStaged(from) || isStaged(op.getResult(0));
         }
       }
-    for (unsigned i = 0; i < main.getNumResults(); ++i) // what is not computed in its place is copied there
+    // a result that is not computed in its destination is copied there
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
       used.insert({costs->indexOf(homeOfResult(i)).value_or(0), runtime::StreamKind::Compute});
     deviceStreams[{0, runtime::StreamKind::Compute}] = streamValues[0];
     arenas.assign(costs->devices().size(), Value());
@@ -175,7 +177,8 @@ private:
         arenas[d] = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Device,
                                            sched::DeviceKind::Gpu, device->device.index, IntegerAttr(), device->name + ".memory");
   }
-  /// A value of the host that is copied from or to an accelerator: pinned memory is what its engines reach directly.
+  /// Whether a value of the host is copied from or to an accelerator, so that it should be pinned: copy engines access
+  /// pinned memory directly.
   bool isStaged(Value value) {
     Operation *def = value.getDefiningOp();
     if (!def || !isWork(def) || homeIndexOf(value, *costs) != 0)
@@ -207,7 +210,7 @@ private:
     return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, offset, cast<RankedTensorType>(type),
                                  "v" + std::to_string(numViews++));
   }
-  /// The buffer of a value; that of a view is made when it is first asked for.
+  /// The buffer of a value; the view op for a view is created at first use.
   Value bufferOf(Value value) {
     if (Value buffer = buffers.lookup(value))
       return buffer;
@@ -217,7 +220,7 @@ private:
     return buffers[value] = view(base, value.getType(), offsetInBase(value));
   }
 
-  /// Of the program of one rank.
+  /// The mesh of a program of one rank.
   sched::MeshAttr meshOfRanks() {
     FailureOr<graph::Mesh> mesh =
         main->hasAttr(graph::kRankProgramAttr) ? graph::meshOf(main) : FailureOr<graph::Mesh>(failure());
@@ -284,14 +287,15 @@ private:
       scope.isState.push_back(destination.getDefiningOp<sched::StateOp>() != nullptr);
     graph::forEachBody(main.getBody().front(), [&](Block &block) {
       for (Operation &op : block)
-        if (ElementsAttr value; matchPattern(&op, m_Constant(&value)) && !op.use_empty()) // kernels hold their own
+        // constants that are immediates of kernels have no uses
+        if (ElementsAttr value; matchPattern(&op, m_Constant(&value)) && !op.use_empty())
           buffers[op.getResult(0)] = sched::ConstantOp::create(b, op.getLoc(), bufferType(), value);
     });
     declareDerived(order);
     declareStep(order, scope);
   }
 
-  /// What prepare makes: kept if the step or the caller sees it, else in the arena.
+  /// Declares the results of prepare: derived states if the step or the caller reads them, else buffers of the arena.
   void declareDerived(const IssueOrder &order) {
     llvm::DenseSet<Value> kept;
     for (Operation *op : order.step)
@@ -321,7 +325,7 @@ private:
       in = !inBody && isStaged(result) ? pinned : arenas[homeOf(result)];
     return slot(result.getLoc(), cast<RankedTensorType>(result.getType()), in);
   }
-  /// In the memory where the program, or the body, is scheduled.
+  /// A new buffer in the arena of the device for which the program or body is scheduled.
   Value slot(Location loc, RankedTensorType type) { return slot(loc, type, costs ? arenas[here] : arena); }
   Value slot(Location loc, RankedTensorType type, Value in) {
     OpBuilder::InsertionGuard guard(b);
@@ -330,8 +334,8 @@ private:
     return sched::BufferOp::create(b, loc, bufferType(), in, IntegerAttr(), type, "t" + std::to_string(numSlots++));
   }
 
-  /// What the step makes, or a body: in the bytes of the destination that it becomes, where that is safe; else in the
-  /// arena.
+  /// Declares the results of the step, or of a body: in the bytes of the output or state that they become, where that
+  /// is safe; else in the arena.
   void declareStep(const IssueOrder &order, Scope &scope) {
     Operation *ret = scope.block->getTerminator();
     scope.done.assign(ret->getNumOperands(), false);
@@ -342,13 +346,13 @@ private:
     Places places;
     if (llvm::is_contained(scope.isState, true))
       places = placesOf(order);
-    for (bool states : {false, true}) // a value that is both is computed in the output and copied to the state
+    for (bool states : {false, true}) // a value that is both is computed in the output, and copied to the state
       for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
         Value base = baseOf(ret->getOperand(i));
         Operation *op = base.getDefiningOp();
         if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
             prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) ||
-            bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows
+            bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // only some rows of it are returned
             (states && !mayWriteEarly(scope, scope.destinations[i], base, places)))
           continue;
         direct[base] = i;
@@ -360,7 +364,7 @@ private:
       else
         buffers[result] = slot(result);
     };
-    for (Operation *op : llvm::reverse(order.step)) // what is joined of joined rows first
+    for (Operation *op : llvm::reverse(order.step)) // a join of joins before its parts
       if (isRowJoin(op)) {
         if (!buffers.contains(op->getResult(0)))
           declare(op->getResult(0));
@@ -376,8 +380,8 @@ private:
           declare(result);
   }
 
-  /// The places of a step's ops, and the first behind all that may fail. A value that a loop carries is gone with a failure, so in a body
-  /// all ops stand behind.
+  /// Positions of a step's ops, and the first position behind all ops that may fail. In a body nothing needs to be
+  /// preserved for a failure: its carried values are then discarded.
   struct Places {
     llvm::DenseMap<Operation *, size_t> of;
     size_t safe = 0;
@@ -392,10 +396,10 @@ private:
     return places;
   }
 
-  /// Bytes of a value, from the first that it has of them in its base.
+  /// Range of bytes of a value within its base.
   struct Bytes {
     int64_t begin = 0, end = 0;
-    /// Of an open size it may be all.
+    /// For symbolic sizes: all bytes.
     static Bytes of(Value value, int64_t begin) {
       return cast<RankedTensorType>(value.getType()).hasStaticShape() ? Bytes{begin, begin + bytesOf(value.getType())}
                                                                       : Bytes{0, std::numeric_limits<int64_t>::max()};
@@ -403,9 +407,9 @@ private:
     bool meets(const Bytes &other) const { return begin < other.end && other.begin < end; }
     bool operator==(const Bytes &) const = default;
   };
-  /// Whether the old value of a state is of no use once the op that makes `next` writes the new one: no later op reads
-  /// it, and none fails, after which the state would have to be as it was. Of joined rows each op writes its own, from
-  /// byte `first` of the state on.
+  /// Whether the op that makes `next` may write it to the bytes of `state` at once: no later op reads the old value,
+  /// and no later op may fail, since a failed step must leave its states unchanged. For a join of rows this holds for
+  /// each part, which lies `first` bytes behind the begin of the state.
   bool mayWriteEarly(const Scope &scope, Value state, Value next, const Places &places, int64_t first = 0) {
     Operation *def = next.getDefiningOp();
     if (def && isRowJoin(def))
@@ -429,7 +433,7 @@ private:
       Operation *user = use.getOwner();
       if (isView(user))
         return isGoneBy(user->getResult(0), bytes, writes, next, places);
-      const auto at = places.of.find(user); // what is no command of the step shows it in the end
+      const auto at = places.of.find(user); // a user that is no command of the step shows the value to the end
       return at != places.of.end() &&
              (at->second < writes || (at->second == writes && own == bytes && mayReplace(use, next)));
     });
@@ -444,7 +448,7 @@ private:
     if (graph::isTransfer(operand.getOwner()) || graph::isCollective(operand.getOwner()) ||
         isRowJoin(operand.getOwner()))
       return false;
-    // A carried value's first version.
+    // The initial value of a carried one.
     auto control = cast<graph::ControlOpInterface>(operand.getOwner());
     return result.getResultNumber() < control.numCarried() &&
            &control.getCarriedMutable()[result.getResultNumber()] == &operand && isa<BlockArgument>(operand.get());
@@ -465,7 +469,7 @@ private:
       return;
     if (graph::isCollective(op))
       return emitCollective(op, stream);
-    // A body is scheduled where its op is.
+    // A body is scheduled for the device of its op.
     llvm::SaveAndRestore device(here, inBody || !costs ? here : deviceIndexOf(op, *costs));
     if (auto cond = dyn_cast<graph::CondOp>(op))
       emitBranch(cond, stream);
@@ -516,7 +520,7 @@ private:
                                 groups[graph::axesOfCollective(op)], bufferOf(op->getOperand(0)),
                                 bufferOf(op->getResult(0)), stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
   }
-  /// Whether a buffer may begin elsewhere than at a multiple of 64 bytes, as declarations do.
+  /// Whether a buffer may begin at an offset that is no multiple of 64 bytes; only views can.
   bool mayLieUnaligned(Value buffer) const {
     constexpr int64_t kAlignment = 64;
     for (auto view = buffer.getDefiningOp<sched::ViewOp>(); view; view = view.getBase().getDefiningOp<sched::ViewOp>())
@@ -531,7 +535,7 @@ private:
                           b.getDenseI32ArrayAttr({}));
     ++numCopies;
   }
-  /// Within the memory of a device.
+  /// A copy within the memory of a device.
   void copyOn(unsigned device, Location loc, Value from, Value to) {
     copy(loc, from, to, costs ? deviceStreams[{device, runtime::StreamKind::Compute}] : streamValues[0]);
   }
@@ -564,7 +568,7 @@ private:
       }
       return copyResults(scope);
     }
-    // A launch follows what it reads on that stream if it comes next there, else goes to the stream with least work.
+    // A launch goes to the stream whose last command is its operand's, else to the stream with the least work.
     std::vector<int64_t> load(streamValues.size());
     std::vector<Operation *> last(streamValues.size());
     for (Operation *op : order.step) {
@@ -579,7 +583,7 @@ private:
             break;
           }
       if (hasEffects(op, *symbols))
-        best = 0; // one stream for all, which keeps their order
+        best = 0; // a common stream keeps their order
       emit(op, streamValues[best]);
       last[best] = op;
       for (Value operand : op->getOperands())
@@ -588,17 +592,17 @@ private:
     copyResults(scope);
   }
 
-  /// In picoseconds.
+  /// Begin and end in picoseconds.
   Attribute plannedTimes(const Planned &plan) {
     return b.getDenseI64ArrayAttr({static_cast<int64_t>(plan.begin * 1e12), static_cast<int64_t>(plan.end * 1e12)});
   }
 
   void copyResults(const Scope &scope) {
-    // Outputs first, as they may show the old value of a state; then old values that become another state's, through a
-    // slot, so that states can be exchanged; then states.
+    // Outputs first, as they may show the old value of a state. Then old values that become the next value of another
+    // state, through a buffer so that states can be exchanged. Then states.
     Operation *ret = scope.block->getTerminator();
     const Location loc = ret->getLoc();
-    llvm::SmallDenseSet<Operation *> states; // that get a next value
+    llvm::SmallDenseSet<Operation *> states; // states that get a next value
     for (unsigned i = 0; i < ret->getNumOperands(); ++i)
       if (scope.isState[i])
         states.insert(sched::rangeOf(scope.destinations[i]).base);
@@ -613,7 +617,7 @@ private:
       Value from = bufferOf(ret->getOperand(i));
       Operation *source = sched::rangeOf(from).base;
       if (source == sched::rangeOf(scope.destinations[i]).base)
-        continue; // the state itself
+        continue; // unchanged
       if (states.contains(source) && isa<BlockArgument>(baseOf(ret->getOperand(i)))) {
         Value kept =
             slot(loc, cast<RankedTensorType>(ret->getOperand(i).getType()), costs ? arenas[deviceOf(i)] : arena);
@@ -654,7 +658,7 @@ private:
     BlockArgument number = body.getArgument(0);
     Value index = number.use_empty() ? Value() : slot(scan.getLoc(), cast<RankedTensorType>(number.getType()));
     buffers[number] = index;
-    // Slices that are read, and places of results: views that move by their own size.
+    // Slices of operands and places of stacked results are views that move by their own size.
     SmallVector<Value> moving, destinations = resultsOf(scan);
     auto part = [&](Value whole, Type type) {
       moving.push_back(newView(whole, type));
@@ -678,14 +682,14 @@ private:
     return llvm::map_to_vector(op->getResults(), [&](Value result) { return bufferOf(result); });
   }
 
-  /// The first version of carried values goes where the others will be.
+  /// Copies initial values of carried ones to the buffers of the results.
   void copyCarried(graph::ControlOpInterface op) {
     for (unsigned i = 0; i < op.numCarried(); ++i)
       if (Value from = bufferOf(op.carried(i)), to = bufferOf(op->getResult(i)); from != to)
         copyOn(here, op.getLoc(), from, to);
   }
 
-  /// The first `numStates` destinations are those of carried values.
+  /// The first `numStates` destinations belong to carried values.
   void scheduleBody(graph::ControlOpInterface op, Block &block, Region &to, SmallVector<Value> destinations,
                     size_t numStates) {
     for (unsigned i = 0; i < op.numCarried(); ++i)
@@ -706,24 +710,24 @@ private:
   func::FuncOp main;
   sched::ProgramOp program;
   OpBuilder b{static_cast<MLIRContext *>(nullptr)};
-  std::shared_ptr<SymbolTableCollection> symbols; // of one run
+  std::shared_ptr<SymbolTableCollection> symbols; // set during a run
   const runtime::MachineModel *machine;
   Decisions *decisions;
-  std::shared_ptr<MachineCosts> costs; ///< of a program on several devices
+  std::shared_ptr<MachineCosts> costs; ///< set for a program on several devices
   std::vector<Planned> planned;      ///< by op of the step
   std::map<std::pair<unsigned, runtime::StreamKind>, Value> deviceStreams;
   SmallVector<Value> arenas; ///< by device
-  Value pinned;              ///< arena of the host's values that are copied from or to accelerators
-  unsigned here = 0;         ///< the device for which commands are made
+  Value pinned;              ///< arena of values of the host that are copied from or to accelerators
+  unsigned here = 0;         ///< device for which commands are created
   bool inBody = false;
   SmallVector<Value> streamValues;
   Scope scope;                     // of @main
-  Operation *firstPhase = nullptr; // declarations stand before it
+  Operation *firstPhase = nullptr; // declarations are inserted before it
   Value arena;
   int numSlots = 0, numViews = 0, numCollectives = 0;
-  llvm::MapVector<Attribute, Value> groups; ///< by the axes of what is done together
+  llvm::MapVector<Attribute, Value> groups; ///< by axes of the collective
   llvm::DenseMap<Value, Value> buffers;
-  llvm::DenseSet<Value> movingViews; ///< of loops, by their own size
+  llvm::DenseSet<Value> movingViews; ///< views that a loop moves
   llvm::DenseMap<Attribute, Value> stateBuffers;
 };
 } // namespace

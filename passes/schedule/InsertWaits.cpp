@@ -17,13 +17,13 @@ namespace {
 constexpr int32_t kData = static_cast<int32_t>(sched::WaitReason::Data),
                   kWar = static_cast<int32_t>(sched::WaitReason::War);
 
-/// Who touched a piece of memory last: commands by number, -1 for nobody.
+/// Last accesses to a piece of memory: commands by number, -1 for none.
 struct Touched {
   int64_t writer = -1;
   SmallVector<int64_t, 2> readers; ///< the last reader in each stream
 };
 
-/// Pieces of one arena, or of one binding, keyed by their first byte. Every access splits pieces at its ends.
+/// The pieces of one arena or binding, keyed by their first byte. Every access splits the pieces at its ends.
 class Pieces {
 public:
   template <typename Fn> void forEach(int64_t begin, int64_t end, Fn fn) {
@@ -61,25 +61,25 @@ private:
   struct Command {
     sched::CommandOpInterface op;
     size_t stream;
-    /// By stream: the last command known to have ended when this one has.
+    /// By stream: the last command known to have ended when this one ends.
     SmallVector<int64_t, 4> after;
   };
 
   void order(Block &block) {
     std::vector<Command> commands;
     std::vector<int64_t> lastOf(streams.size(), -1);
-    std::map<std::pair<Operation *, int64_t>, Pieces> memory; // the number: a place at a symbolic offset
+    std::map<std::pair<Operation *, int64_t>, Pieces> memory; // the number tells places at symbolic offsets apart
     for (auto op : block.getOps<sched::CommandOpInterface>()) {
       for (Region &body : op->getRegions())
-        order(body.front()); // on its own: it begins when the command does
+        order(body.front()); // a body has an order of its own; it begins when its command does
       int64_t number = static_cast<int64_t>(commands.size());
       Command command{op, streams.lookup(op.getStream()), {}};
       command.after.assign(streams.size(), -1);
       if (int64_t before = lastOf[command.stream]; before >= 0)
         command.after = commands[static_cast<size_t>(before)].after;
 
-      // Conflicts: a read with the last writer, a write with it and with all readers since.
-      std::map<int64_t, int32_t, std::greater<>> conflicts; // latest first: it may imply the others
+      // Conflicts: a read with the last write; a write with the last write and all reads since.
+      std::map<int64_t, int32_t, std::greater<>> conflicts; // latest first, as it may imply the others
       auto conflict = [&](int64_t with, int32_t reason) {
         if (with < 0 || with == number)
           return;
@@ -92,16 +92,16 @@ private:
         Operation *space = range.base;
         Size slot, whole = kDynamic; // of the place
         if (auto place = dyn_cast<sched::BufferOp>(space)) {
-          // Without a place, a buffer shares its bytes with no other.
+          // Without an offset, a buffer shares its bytes with no other.
           if (place.getOffset()) {
             slot = *place.getOffset();
             whole = dim::alignUp(sched::bytesOf(sched::typeOf(place.getBuffer())), 64);
             space = place.getArena().getDefiningOp();
           }
         }
-        // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when
-        // they begin together (PlanMemory): bytes are counted from there. Those whose ends are not known are all of
-        // their place, which ends before the next one where its offset is a number.
+        // Slots of symbolic size follow all others and are disjoint whatever the sizes are; those with the same begin
+        // are one place (PlanMemory), in which bytes are counted from there. A range without known ends covers its
+        // whole place, which ends where the next begins if that offset is a number.
         const bool placed = slot.isNumber(), known = range.bytes.isNumber() && range.offset.isNumber();
         const int64_t place = placed ? slot.number() : 0, begin = place + (known ? range.offset.number() : 0),
                       most = std::min(dim::bounds(range.offset + range.bytes).hi, dim::bounds(whole).hi);

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tressel::passes {
 
-/// The operand's elements in their order, from some row on.
+/// Whether the operand is read at consecutive rows, in order, from some row on.
 static bool movesRows(const op::LoopForm &form, size_t operand, const Shape &from, const Shape &to, int64_t &firstRow) {
   const op::OperandMap &map = form.operands[operand];
   if (!isPointParallel(form) || form.body.nodes.empty() || map.dims.size() != form.domain.size() || map.dims.empty() ||
@@ -79,7 +79,7 @@ int64_t offsetInBase(Value value) {
       break;
     if (int64_t row = graph::infoOf(def)->isView ? 0 : *firstRowOf(def)) {
       const TensorType whole = graph::fromMlir(def->getOperand(0).getType());
-      if (whole.shape.extent(0) > 0) // else what is a part of it is empty, too
+      if (whole.shape.extent(0) > 0) // an empty value has empty parts only
         offset += row * (whole.bytes() / whole.shape.extent(0));
     }
     value = def->getOperand(0);
@@ -127,8 +127,8 @@ void IssueOrder::settle() {
   step = std::move(best);
 }
 
-/// A step that fails leaves its states as they were if none is written yet. So ops that make states' next values come behind those
-/// that may fail, where nothing that may fail needs them.
+/// A step that fails must leave its states unchanged, so it may not fail after it has written one. Moves ops that make
+/// next values of states behind those that may fail, unless one of these depends on them.
 void IssueOrder::delayStateWrites(func::FuncOp main) {
   llvm::SmallDenseSet<Operation *> writers;
   for (auto [i, result] : llvm::enumerate(block.getTerminator()->getOperands()))
@@ -141,7 +141,7 @@ void IssueOrder::delayStateWrites(func::FuncOp main) {
   const auto last = std::find_if(step.rbegin(), step.rend(), [&](Operation *op) { return mayFail(op, symbols); });
   if (last == step.rend())
     return;
-  llvm::SmallDenseSet<Operation *> needed; // by an op that may fail
+  llvm::SmallDenseSet<Operation *> needed; // an op that may fail depends on it
   for (auto at = last; at != step.rend(); ++at)
     if (needed.contains(*at) || mayFail(*at, symbols))
       for (Value base : basesRead(*at))
@@ -158,14 +158,14 @@ void IssueOrder::delayStateWrites(func::FuncOp main) {
   std::ranges::copy(after, std::ranges::copy(before, step.begin()).out);
 }
 
-/// Whether its kernel takes sizes of the call, which prepare does not know.
+/// Whether its kernel has symbolic sizes, which prepare does not know.
 static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
   return kernel && !graph::symbolsOf(kernel).empty();
 }
 
-/// Work on parameters and constants moves unless it makes so much of so little that keeping the result costs more
-/// memory than the program had parameters.
+/// Ops on parameters and constants alone move to prepare, unless they make so much from so little that keeping the
+/// results takes more memory than the parameters do.
 void IssueOrder::splitPrepare(func::FuncOp main) {
   constexpr int64_t kFree = 64 * 1024, kGrowth = 4;
   SymbolTableCollection symbols;
@@ -206,8 +206,8 @@ IssueOrder::Values IssueOrder::stepValues() const {
     for (Value base : basesRead(op))
       if (auto at = values.find(base); at != values.end())
         ++at->second.readers;
-  // What the caller gets is made in its memory, and the next value of a state in the state's; what a body yields is
-  // never freed.
+  // A result is computed in the caller's memory, the next value of a state in the state's, so they take no arena
+  // memory; what a body yields is never freed.
   const bool isMain = isa<func::FuncOp>(block.getParentOp());
   for (Value result : block.getTerminator()->getOperands())
     if (auto at = values.find(baseOf(result)); at != values.end()) {
@@ -277,7 +277,7 @@ IssueOrder::Waits IssueOrder::waitsOf(const Values &values) const {
   return waits;
 }
 
-/// List scheduling: of the first few that are ready, the op that leaves the least memory live.
+/// List scheduling for least memory: of the first few ready ops, takes the one that leaves the fewest live bytes.
 std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
   constexpr int kWindow = 16;
   Values values = stepValues();
@@ -310,14 +310,14 @@ std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
   return order;
 }
 
-/// Program order, but for ops that leave less memory live than before them: they run as soon as they can. An
-/// optimizer's update that stands behind all gradients, say, runs as soon as its gradient is there.
+/// Program order, except that ops which reduce live memory run as soon as they are ready: an optimizer's update that
+/// follows all gradients in the program runs when its gradient is ready.
 std::vector<Operation *> IssueOrder::shrinkingFirst() const {
   Values values = stepValues();
   Waits waits = waitsOf(values);
   std::vector<uint8_t> isDone(step.size(), 0);
   std::vector<int64_t> growths(step.size(), 0);
-  std::set<std::pair<int64_t, size_t>> shrinking; // growth and place of those that are ready
+  std::set<std::pair<int64_t, size_t>> shrinking; // growth and place of ready ops that reduce memory
   auto look = [&](size_t place) {
     if (isDone[place] || waits.missing[place] > 0)
       return;

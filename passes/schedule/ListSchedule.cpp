@@ -74,18 +74,18 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Part 1, cost: how long each op takes, and on which engine.
 struct Task {
   Planned planned;
-  double seconds = 0; ///< of a transfer: where nothing else moves
+  double seconds = 0; ///< of a transfer: when no other is active
   std::optional<MachineCosts::Transfer> way;
   int64_t bytes = 0; ///< of a transfer
   SmallVector<uint32_t, 4> before, users;
   SmallVector<uint32_t, 4> reads; ///< values
   SmallVector<uint32_t, 2> writes;
-  bool isJoin = false; ///< nobody has to do anything
-  bool isLazy = false; ///< of a pipeline: whatever else is ready comes first
+  bool isJoin = false; ///< needs no engine and no time
+  bool isLazy = false; ///< in a pipeline: lowest priority
 };
 
-/// Part 3, memory pressure: what lies on a device until the last reader has ended. Rows that are joined are the
-/// whole's: they take memory when they are made, and free it with the whole.
+/// Part 3, memory pressure: bytes on a device until the last reader has ended. A joined row takes its bytes of the
+/// whole when it is computed, and frees them with the whole.
 struct Live {
   int64_t bytes = 0, freed = 0;
   unsigned device = 0;
@@ -95,22 +95,22 @@ struct Live {
 struct Problem {
   Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
           ArrayRef<int64_t> held);
-  /// Adds what tasks of micro-batches wait for in the order of a pipeline. False, and nothing added, where they would
-  /// wait for one another, or none has a turn.
+  /// Adds the dependences that make micro-batches follow the order of a pipeline. False, and nothing is added, if they
+  /// would form a cycle, or if no task belongs to a micro-batch.
   bool order(PipelineOrder pipeline);
-  /// Of the time until `end` the share in which engines that have micro-batches do nothing.
+  /// The share of the time until `end` in which engines with micro-batches are idle.
   double bubbleOf(double end) const;
-  /// Tasks behind what they wait for; fewer than there are where some wait for one another.
+  /// The tasks in topological order; fewer than all if there is a cycle.
   std::vector<uint32_t> sorted() const;
   size_t resourceOf(uint32_t task) const { return tasks[task].planned.engine; }
 
   const MachineCosts &costs;
   std::vector<Task> tasks;
   std::vector<Live> values;
-  ArrayRef<int64_t> held; ///< by device, all the time
+  ArrayRef<int64_t> held; ///< resident bytes, by device
   PipelineShape pipeline;
-  /// What makes next values of states, what may fail, and what that waits for. A state is written in its own memory
-  /// only behind all that may fail (BuildSchedule), as a step that fails leaves its states as they were.
+  /// Tasks that make next values of states, tasks that may fail, and what the latter depend on. A step that fails must
+  /// leave its states unchanged, so BuildSchedule writes a state in place only behind all tasks that may fail.
   std::vector<uint32_t> stateWriters, checks, beforeChecks;
 
 private:
@@ -186,7 +186,7 @@ void Problem::findChecks(ArrayRef<Operation *> step, EffectFacts &facts) {
             writers.insert(part.getDefiningOp());
       }
   std::vector<bool> isBefore(tasks.size());
-  for (size_t i = tasks.size(); i-- > 0;) { // `step` has what an op waits for ahead of it
+  for (size_t i = tasks.size(); i-- > 0;) { // `step` is in topological order
     const bool mayFail = facts.mayFail(step[i]);
     if (mayFail || isBefore[i]) {
       (mayFail ? checks : beforeChecks).push_back(static_cast<uint32_t>(i));
@@ -238,7 +238,7 @@ bool Problem::order(PipelineOrder wanted) {
   const bool hasStages =
       llvm::any_of(tasks, [&](const Task &task) { return hasMicroBatch(task) && graph::stageOf(task.planned.op); });
   for (auto [i, task] : llvm::enumerate(tasks)) {
-    // What any stage computes for itself has no turn.
+    // An op that each stage computes for itself is not in the order.
     if (!hasMicroBatch(task) || (hasStages && !graph::stageOf(task.planned.op)))
       continue;
     const int64_t stage = graph::stageOf(task.planned.op).value_or(0);
@@ -250,7 +250,7 @@ bool Problem::order(PipelineOrder wanted) {
   }
   for (auto [engine, place] : placeOf)
     pipeline.inRow = std::max(pipeline.inRow, place + 1);
-  // What a micro-batch before waits for, as it does for statistics of the whole batch, has no turn either.
+  // Nor is one that an earlier micro-batch depends on, such as statistics of the whole batch.
   std::vector<int64_t> firstReached(tasks.size(), std::numeric_limits<int64_t>::max());
   for (size_t i = tasks.size(); i-- > 0;) {
     for (uint32_t user : tasks[i].users)
@@ -261,7 +261,7 @@ bool Problem::order(PipelineOrder wanted) {
   }
   if (llvm::none_of(of, [](const std::optional<Of> &each) { return each.has_value(); }))
     return false;
-  // What another stage waits for on the micro-batch's way back; all else there computes gradients of weights.
+  // Backward tasks that another stage depends on for the same micro-batch; the others compute gradients of weights.
   std::vector<bool> isAwaited(tasks.size());
   for (size_t i = tasks.size(); i-- > 0;) {
     if (of[i] && !of[i]->isBackward)
@@ -303,7 +303,7 @@ bool Problem::order(PipelineOrder wanted) {
       };
       if (last)
         follows(*last);
-      // No more is kept for gradients of weights than one forward, one backward keeps.
+      // Gradients of weights may not be delayed so far that they keep more memory than in one forward, one backward.
       if (!slot.isBackward)
         if (auto waiting = lazy.find({slot.stage, true, slot.microBatch - pipeline.inRow}); waiting != lazy.end())
           follows(waiting->second);
@@ -316,13 +316,13 @@ bool Problem::order(PipelineOrder wanted) {
   return false;
 }
 
-/// Part 4, core: one way through the step, from its begin to its end or, with all arrows turned round, from its end to
+/// Part 4, core: one pass over the step, from its begin to its end, or with all dependences reversed from its end to
 /// its begin.
 class Walk {
 public:
   enum class Kind : uint8_t { Forward, Backward, InOrder };
-  /// `patience`: an engine does not begin with what is ready while something more urgent is about to be, within this share
-  /// of the time that the former takes.
+  /// `patience`: an engine stays idle if a more urgent task will be ready soon, within this share of the time of the
+  /// ready task.
   Walk(const Problem &problem, ArrayRef<double> urgency, Kind kind, double patience = 0)
       : p(problem), tasks(problem.tasks), urgency(urgency), kind(kind), patience(patience), begin(tasks.size()), end(tasks.size()),
         resources(problem.costs.numEngines()), issued(problem.costs.devices().size(), 0), held(problem.held),
@@ -333,24 +333,24 @@ public:
 
   const Problem &p;
   ArrayRef<Task> tasks;
-  ArrayRef<double> urgency; ///< by task; none: the earlier in the step
+  ArrayRef<double> urgency; ///< by task; empty: earlier in the step is more urgent
   Kind kind;
   double patience;
-  std::vector<double> begin, end; ///< seconds; backward: before the end of the step
-  std::vector<uint32_t> order;    ///< as they begin
+  std::vector<double> begin, end; ///< seconds; backward: counted from the end of the step
+  std::vector<uint32_t> order;    ///< in the order of their begin
   double length = 0;
 
 private:
-  /// Part 2, resources: what is ready on each engine, the most urgent first.
+  /// Part 2, resources: ready tasks of each engine, the most urgent first.
   struct Resource {
-    std::set<std::pair<double, uint32_t>> ready; ///< (-urgency, place in the order as given)
-    std::set<std::pair<double, uint32_t>> soon;  ///< the same of what waits only for what is running; with patience
+    std::set<std::pair<double, uint32_t>> ready; ///< (-urgency, position in the given order)
+    std::set<std::pair<double, uint32_t>> soon;  ///< likewise, tasks that wait only for running ones; with patience
     uint32_t running = kNone;
-    std::vector<uint32_t> queue; ///< in order: the tasks, the next of which has to be the next
+    std::vector<uint32_t> queue; ///< InOrder: all tasks, which must begin in this order
     size_t next = 0;
   };
   using Ready = std::set<std::pair<double, uint32_t>>::iterator;
-  /// A transfer past its latency.
+  /// A transfer whose latency is over.
   struct Flow {
     uint32_t task;
     double left, rate = 0, since = 0, finish = kNever;
@@ -380,10 +380,10 @@ private:
 
   std::vector<Resource> resources;
   std::vector<uint32_t> missing;
-  std::vector<uint32_t> unbegun; ///< by task: what it waits for and has not begun; with patience
-  std::vector<double> expected;  ///< by task: when that of it which has begun ends
-  SmallVector<double> issued; ///< by device: when its host has issued what was begun
-  SmallVector<int64_t> held;  ///< by device, now
+  std::vector<uint32_t> unbegun; ///< with patience, by task: dependences that have not begun
+  std::vector<double> expected;  ///< with patience, by task: latest end of those that have begun
+  SmallVector<double> issued;    ///< by device: when its host has issued what has begun
+  SmallVector<int64_t> held;     ///< by device: bytes at this time
   std::vector<uint32_t> readers;
   using Event = std::pair<double, uint32_t>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
@@ -409,7 +409,7 @@ void Walk::makeReady(uint32_t i) {
     resource.soon.erase(keyOf(i));
 }
 
-/// A task has begun: what now waits only for such tasks will be ready when the last of them ends.
+/// A task has begun. Tasks that now wait only for running ones will be ready when the last of these ends.
 void Walk::expect(uint32_t i) {
   for (uint32_t next : tasks[i].users) {
     expected[next] = std::max(expected[next], begin[i] + tasks[i].seconds);
@@ -448,7 +448,7 @@ void Walk::start(Resource &resource, Ready at) {
 }
 
 void Walk::startAll() {
-  constexpr int kWindow = 32; // looked at before an engine waits for memory
+  constexpr int kWindow = 32; // ready tasks tried before an engine stays idle for lack of memory
   for (Resource &resource : resources) {
     if (resource.running != kNone || resource.ready.empty())
       continue;
@@ -484,7 +484,7 @@ void Walk::finish(uint32_t i) {
       makeReady(next);
 }
 
-/// Max-min fair rates, one flow after the other: the one that can get least.
+/// Max-min fair rates, one flow after the other: always the one that gets the least.
 void Walk::shareLinks() {
   const ArrayRef<double> capacity = p.costs.capacities();
   std::fill(load.begin(), load.end(), 0.0);
@@ -516,7 +516,7 @@ void Walk::shareLinks() {
       }
       if (slowest == flows.size())
         break;
-      rates[slowest] = std::max(least, 1.0); // rounding leaves less than nothing
+      rates[slowest] = std::max(least, 1.0); // rounding may go below zero
       for (uint32_t link : tasks[flows[slowest].task].way->links)
         left[link] -= rates[slowest];
     }
@@ -553,7 +553,7 @@ void Walk::run() {
     double next = events.empty() ? kNever : events.top().first;
     for (const Flow &flow : flows)
       next = std::min(next, flow.finish);
-    if (next == kNever) { // nothing fits: the memory planner finds out whether that is an error
+    if (next == kNever) { // nothing fits: plan-memory decides whether that is an error
       Resource *first = nullptr;
       for (Resource &resource : resources)
         if (!resource.ready.empty() && (!first || *resource.ready.begin() < *first->ready.begin()))
@@ -588,12 +588,12 @@ void Walk::run() {
   }
 }
 
-/// The shortest of what is tried.
+/// Keeps the shortest of the plans that are tried.
 class Search {
 public:
   explicit Search(const Problem &problem) : p(problem) {}
 
-  /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
+  /// Makes a plan by these priorities; returns whether it is the best so far. `rule` names them in messages.
   bool consider(std::vector<double> urgency, const char *rule, double patience = 0) {
     double write = -kNever;
     for (uint32_t i : p.stateWriters)
@@ -602,7 +602,7 @@ public:
       urgency[i] = std::max(urgency[i], write);
     for (uint32_t i : p.checks)
       urgency[i] = std::max(urgency[i], std::nextafter(write, kNever));
-    constexpr double kWhole = 1e6; // seconds: beyond all that is ready
+    constexpr double kWhole = 1e6; // seconds: longer than any step
     for (auto [task, each] : llvm::zip_equal(p.tasks, urgency))
       if (task.isLazy && each > -kWhole)
         each -= 2 * kWhole;
@@ -623,17 +623,17 @@ public:
     return true;
   }
 
-  /// Forward and backward in turn, each in the order that the other gave: Valls, Ballestin and Quintanilla,
-  /// "Justification and RCPSP" (2005). What ends late in the plan from the end has the longest way left, engines that
-  /// are busy included.
+  /// Justification (Valls, Ballestin and Quintanilla, "Justification and RCPSP", 2005): plans backward and forward in
+  /// turn, each with priorities from the other. A task that ends late in the backward plan has the longest path left,
+  /// contention for engines included.
   bool justify() {
     Walk back(p, end, Walk::Kind::Backward);
     ++numWalks;
     return consider(std::move(back.end), "the longest way to the end in a plan from the end to the begin");
   }
 
-  /// What is copied comes in the order in which it is first computed with, whatever follows from it later: engines have
-  /// work early. `place`: of each task in the order of computing.
+  /// Copies in the order of first use by computing tasks, regardless of their critical path: so engines have work
+  /// early. `place`: position of each task in the order of computing.
   bool bringAsUsed(ArrayRef<uint32_t> place) {
     std::vector<double> urgency(p.tasks.size());
     const std::vector<uint32_t> sorted = p.sorted();
@@ -654,9 +654,9 @@ public:
       place[i] = static_cast<uint32_t>(k);
     return bringAsUsed(place);
   }
-  /// Engines wait for what is more urgent than what they could begin with.
+  /// Lets engines stay idle for more urgent tasks.
   bool wait() { return consider(best, "waiting for what is more urgent", 1); }
-  /// Until none of these helps; at most so many walks in all.
+  /// Repeats these until none helps, for at most `most` walks in all.
   void improve(size_t most) {
     for (bool again = true; again && numWalks < most;) {
       again = justify();
@@ -665,7 +665,7 @@ public:
     }
   }
 
-  /// What was tried, and what came of it.
+  /// A summary of what was tried, for decisions.
   std::string how() const {
     std::string text = "begin by " + std::string(bestRule) + ": " + runtime::spellSeconds(bestSeconds);
     if (bestSeconds < firstSeconds)
@@ -686,7 +686,7 @@ public:
   }
 
 private:
-  /// The last end; a little also when each device is done, as more may follow there.
+  /// The last end, plus a small weight of the mean end of all devices, as more work may follow there.
   double lengthOf(const Walk &walk) const {
     std::vector<double> ends(p.costs.devices().size(), 0);
     for (auto [task, end] : llvm::zip_equal(p.tasks, walk.end))
@@ -797,14 +797,14 @@ std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &cost
   });
   search.consider(way, "the longest way to the end");
   if (!moves && computing.size() < 2 && !isInOrder)
-    return search.result(); // one engine: any order takes as long
-  // The longest way goes through all chains side by side, which leaves the devices of later stages idle for long: the
-  // order that was given goes through one after the other.
+    return search.result(); // one engine: all orders take the same time
+  // Longest path first advances all chains together, so devices of later stages stay idle for long. The given order
+  // advances one chain after the other.
   search.consider(std::vector<double>(size, 0), "their order in the program");
   std::vector<uint32_t> given(size);
   std::iota(given.begin(), given.end(), 0u);
   search.bringAsUsed(given);
-  constexpr size_t kQuick = 200'000, kThorough = 400'000; // tasks walked in all
+  constexpr size_t kQuick = 200'000, kThorough = 400'000; // bound of tasks visited in all walks
   search.improve(std::min<size_t>(3 + kQuick / (size + 1), 16));
   if (effort == Effort::Quick)
     return search.result();

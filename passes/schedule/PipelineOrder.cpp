@@ -26,25 +26,25 @@ llvm::StringRef nameOf(PipelineOrder order, bool isInterleaved) {
   return "";
 }
 
-/// As many micro-batches as the row is long go through one stage of an accelerator, then through its next one; backward
-/// through the last of them first.
+/// Rounds of `atOnce` micro-batches, one per accelerator in the row: a round goes through one stage of this
+/// accelerator, then through its next one; backward, through the last stage first.
 static std::vector<Slot> passOf(const PipelineShape &shape, int64_t place, bool isBackward, int64_t atOnce) {
   const int64_t own = shape.stagesOf(place);
   std::vector<Slot> slots;
   for (int64_t first = 0; first < shape.microBatches; first += atOnce)
     for (int64_t k = 0; k < own; ++k)
-      for (int64_t m = first; m < first + atOnce; ++m) // of the last, there may be fewer
+      for (int64_t m = first; m < first + atOnce; ++m) // the last round may be shorter
         slots.push_back({place + (isBackward ? own - 1 - k : k) * shape.inRow, isBackward, m});
   return slots;
 }
 
 std::vector<Slot> slotsOf(PipelineOrder order, const PipelineShape &shape, int64_t place) {
-  // Accelerators with different numbers of stages do not meet in step.
+  // Accelerators with different numbers of stages cannot alternate in lockstep.
   const bool allFirst = order == PipelineOrder::AllForwardFirst || (shape.isInterleaved() && shape.stages % shape.inRow != 0);
   const int64_t atOnce = allFirst ? shape.microBatches : shape.inRow;
   const std::vector<Slot> forward = passOf(shape, place, false, atOnce), backward = passOf(shape, place, true, atOnce);
-  // Ahead of the first way back: one of each stage behind, which a micro-batch takes there and back, and all of the
-  // stages of this accelerator but the last.
+  // Micro-batches before the first backward one: one per accelerator behind this one, or two where stages are
+  // interleaved, and then a round for each stage of this accelerator but the last.
   const int64_t behind = shape.inRow - 1 - place;
   int64_t ahead = shape.isInterleaved() ? 2 * behind + (shape.stagesOf(place) - 1) * shape.inRow : behind;
   if (allFirst)

@@ -22,18 +22,19 @@ namespace tressel::passes {
 namespace {
 Size aligned(Size bytes) { return dim::alignUp(bytes, 64); }
 
-/// Bytes that one or several buffers share, and the commands from the first to the last that touch them.
+/// Bytes that one or more buffers share, live from the first to the last command that touches them.
 struct Slot {
   Size bytes;
   int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
   Size offset;
-  // Where sizes are numbers.
+  // The next two are for numeric sizes only.
   int64_t begin() const { return offset.number(); }
   int64_t end() const { return (offset + bytes).number(); }
   bool isLiveWith(const Slot &other) const { return first <= other.last && other.first <= last; }
 };
 
-/// The smallest gap between `taken` ranges (begin, end; sorted) that holds `bytes`, or the place behind them all.
+/// Best fit: offset of the smallest gap between `taken` ranges (begin, end; sorted) that holds `bytes`, or the end of
+/// the last range.
 int64_t bestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
   int64_t best = -1, bestSize = std::numeric_limits<int64_t>::max(), end = 0;
   for (auto [from, to] : taken) {
@@ -53,7 +54,8 @@ int64_t endOf(ArrayRef<Slot> slots) {
   return end;
 }
 
-/// Each in the smallest gap left by those before it that live with it. Compares all pairs.
+/// Best fit in a given order: each slot goes to the smallest gap between slots placed before that are live with it.
+/// Compares all pairs.
 std::vector<Slot> placeInOrder(std::vector<Slot> slots, ArrayRef<size_t> order) {
   SmallVector<size_t> placed;
   for (size_t i : order) {
@@ -68,8 +70,8 @@ std::vector<Slot> placeInOrder(std::vector<Slot> slots, ArrayRef<size_t> order) 
   return slots;
 }
 
-/// The largest first. While that needs more than `bound`, those that reach furthest come first the next time, for a number of
-/// times that keeps the work in bounds: whoever has no good gap left gets to choose.
+/// Best fit, largest slots first. While the end exceeds `bound`, tries again with the slots that reach furthest moved
+/// to the front, for a bounded number of rounds.
 std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
   SmallVector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -91,16 +93,16 @@ std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
   return best;
 }
 
-/// For memories that the others do not fit: starts from the best order, and from those that go by how much of time or
-/// of both a slot takes; then moves a slot that reaches too far, or any slot, ahead in the order, as long as that is no worse.
-/// What is small finds a gap in the end, so only the order of the rest is searched. `numPairs`: of slots that are
-/// compared in all.
+/// Local search over orders, for memories that the plans above do not fit: starts from the best order, and from those
+/// by lifetime and by bytes times lifetime; then moves a slot that reaches the end, or a random slot, ahead in the
+/// order, and keeps what is no worse. Small slots find gaps in any case, so only the order of the large ones is
+/// searched. `numPairs` bounds the comparisons of slots.
 std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot> best, int64_t bound,
                                 size_t numPairs) {
   constexpr size_t kRounds = 20'000;
-  constexpr int64_t kSmall = 64; // of the largest
+  constexpr int64_t kSmall = 64; // share of the largest slot
   std::vector<Slot> large;
-  // Nothing but when it ends depends on the bound: what is found for one is found for a larger one.
+  // The bound only decides when the search stops, so a plan for a small bound is found for a larger one too.
   int64_t largest = 0;
   for (const Slot &slot : slots)
     largest = std::max(largest, slot.bytes.number());
@@ -123,7 +125,7 @@ std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot
     llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-key(a), a) < std::pair(-key(b), b); });
   };
   int64_t least = std::numeric_limits<int64_t>::max();
-  std::vector<Slot> latest; // of the best order
+  std::vector<Slot> latest; // placement for the best order
   auto tryOrder = [&](ArrayRef<size_t> next) {
     std::vector<Slot> placed = placeInOrder(large, next);
     const int64_t end = endOf(placed);
@@ -150,7 +152,7 @@ std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot
     });
     tryOrder(order);
   }
-  uint64_t state = 88172645463325252; // any seed: the same plan each time
+  uint64_t state = 88172645463325252; // a fixed seed: the same plan each time
   auto random = [&](size_t n) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     return static_cast<size_t>(state % n);
@@ -174,7 +176,7 @@ std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot
   return best;
 }
 
-/// In the order of first use, as an allocator would at run time: near linear, for programs too large for the other.
+/// First use order, as an allocator at run time would do: near linear, for programs too large for comparing all pairs.
 std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   std::vector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -183,7 +185,7 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   std::map<int64_t, int64_t> taken;    // begin to end
   for (size_t i : order) {
     if (slots[i].bytes == 0)
-      continue; // anywhere: and it must not stand for what begins where it does
+      continue; // empty: it takes any offset, and must not hide a slot that begins there
     while (!ends.empty() && ends.begin()->first < slots[i].first) {
       taken.erase(slots[ends.begin()->second].begin());
       ends.erase(ends.begin());
@@ -196,8 +198,8 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   return slots;
 }
 
-/// Slots of symbolic size: bins, one behind the other from `start` on, disjoint whatever the sizes are. Slots that are
-/// not live together share one, which is as large as the largest. Returns the end.
+/// Slots of symbolic size go to bins, one behind the other from `start` on, so that they are disjoint whatever the
+/// sizes are. Slots that are not live together share a bin, which is as large as the largest of them. Returns the end.
 Size placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, Size start) {
   struct Bin {
     Size bytes;
@@ -263,8 +265,8 @@ private:
       if (limit && arena.getDevice() == sched::DeviceKind::Cpu)
         *limit -= hostTaken;
       auto isTooMuch = [&](Size bytes) { return limit && bytes.numberOr(0) > *limit; };
-      // Bytes that are free only when another engine is done with them would make this one wait: so buffers keep theirs
-      // for as long as they are predicted to be read, unless that does not fit.
+      // If bytes become free only when another engine is done with them, a reuse waits for that engine. So slots are
+      // extended to the predicted end of their last access, unless the result does not fit.
       std::vector<Slot> placed = slots;
       Size end = place(slots, placed, limit);
       if (commands.isPlanned && !measure) {
@@ -283,7 +285,7 @@ private:
           slots = closer;
           placed = std::move(placedCloser);
           end = closerEnd;
-        } else { // as it was
+        } else { // no better: restore the slots
           buffers.clear();
           slotsOf(arena, commands, buffers, /*waits=*/false);
         }
@@ -305,13 +307,13 @@ private:
     return success();
   }
 
-  /// Fills `placed`; returns the bytes that it takes, which had better be no more than `limit`.
+  /// Places the slots in `placed` and returns the end. `limit` makes it search longer for a plan that fits.
   Size place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) const {
     SmallVector<size_t> symbolic;
     for (auto [i, slot] : llvm::enumerate(slots))
       if (slot.bytes.isSymbolic())
         symbolic.push_back(i);
-    std::vector<Slot> fixed(slots.begin(), slots.end()); // those of symbolic size stand behind
+    std::vector<Slot> fixed(slots.begin(), slots.end()); // symbolic slots follow behind these
     for (size_t i : symbolic)
       fixed[i] = {};
     constexpr size_t kAllPairs = 2000;
@@ -320,8 +322,8 @@ private:
     if (slots.size() <= kAllPairs)
       if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
         placed = std::move(bySize);
-    // Without a limit, a search is for gaps that are worth its time.
-    constexpr int64_t kFineGaps = 50, kFewBytes = 1 << 20; // a share of what is live, and bytes
+    // Without a limit, the search runs only for gaps larger than this.
+    constexpr int64_t kFineGaps = 50, kFewBytes = 1 << 20; // 1/50 of the live bytes, and bytes
     if (const int64_t least = mostLive(fixed), most = limit.value_or(std::max(least + least / kFineGaps, least + kFewBytes));
         slots.size() <= kAllPairs && endOf(placed) > most && least <= most)
       placed = placeBySearch(fixed, std::move(placed), most, limit && budget ? kMostPairs : kPairs);
@@ -334,7 +336,7 @@ private:
     return end;
   }
 
-  /// What a memory leaves beside the states that it holds.
+  /// The bytes of a device's memory that its states leave.
   std::optional<int64_t> limitOf(sched::ArenaOp arena) const {
     if (arena.getDevice() == sched::DeviceKind::Cpu && budget)
       return budget;
@@ -357,8 +359,8 @@ private:
     return state.getDevice() == arena.getDevice() && state.getIndex() == arena.getIndex();
   }
 
-  /// Commands by time, those of bodies behind the command that they belong to, and the stretches of time that repeat,
-  /// inner ones first.
+  /// Commands by time, those of a body after the command it belongs to, and the ranges of time that repeat, inner ones
+  /// first.
   struct Commands {
     struct Access {
       sched::CommandOpInterface command;
@@ -366,13 +368,13 @@ private:
       int64_t parent = -1; ///< of a command in a body: the time of the outermost one that it belongs to
     };
     std::vector<Access> all;
-    // By time, in picoseconds: when the command, or the one that it belongs to, is predicted to begin, no earlier than
-    // those before it, and to end.
+    // By time, in picoseconds: predicted begin of the command, or of the outermost one that it belongs to, made
+    // monotonic; and predicted end.
     bool isPlanned = false;
     std::vector<int64_t> begins, ends;
     struct Repeat {
       int64_t begin, end;
-      sched::LoopOp loop; ///< null of a command that is none
+      sched::LoopOp loop; ///< null if the command is no loop
     };
     std::vector<Repeat> repeats;
     int64_t now = 0;
@@ -388,7 +390,7 @@ private:
         collect(body.front(), commands, parent < 0 ? begin : parent);
       if (isa<sched::BranchOp>(*command))
         continue;
-      // What the command itself touches, between its bodies, it touches all the time.
+      // Operands of the command itself are live through all its bodies.
       const int64_t end = commands.now++;
       notePlan(command, commands, parent);
       commands.all.push_back({command, end, parent});
@@ -408,7 +410,7 @@ private:
     commands.ends.push_back(end);
   }
 
-  /// A buffer lives until all who touch it have ended: over all commands that begin before.
+  /// Extends slots to the predicted end of all their accesses, that is, over all commands that begin before.
   void extendToEnds(const Commands &commands, std::vector<Slot> &slots) const {
     for (auto [i, slot] : llvm::enumerate(slots)) {
       if (slot.last < 0 || isWithinBody(slot, commands))
@@ -417,14 +419,15 @@ private:
       slot.last = std::max(slot.last, static_cast<int64_t>(after - commands.begins.begin()) - 1);
     }
   }
-  /// A body's commands are of one stream.
+  /// Whether all accesses are in one body. The commands of a body run on one stream, one after the other.
   static bool isWithinBody(const Slot &slot, const Commands &commands) {
     const int64_t parent = commands.all[static_cast<size_t>(slot.first)].parent;
     return parent >= 0 && commands.all[static_cast<size_t>(slot.last)].parent == parent;
   }
 
-  /// What is touched in a stretch that repeats, and outside of it, lives through all of it: it comes from another
-  /// iteration, or goes to one. So does what a loop moves over: each iteration touches another part of it.
+  /// A slot touched both in a range that repeats and outside of it is live through all of that range: its value comes
+  /// from another iteration, or goes to one. So is a slot that a loop moves over, as each iteration touches another
+  /// part.
   void extendOverRepeats(const Commands &commands, std::vector<Slot> &slots) {
     for (auto [begin, end, loop] : commands.repeats) {
       llvm::SmallSetVector<size_t, 16> touched;
@@ -444,8 +447,8 @@ private:
     }
   }
 
-  /// A view may be larger than what it is a part of: one row of a tensor that turns out to have none, of a loop that
-  /// then does not run. It has its place all the same.
+  /// Bytes including all views. A view may be larger than its base: one row of a tensor that has none, in a loop that
+  /// then runs no iteration. Its bytes are reserved all the same.
   static Size bytesWithViews(Value buffer, Size bytes) {
     for (Operation *user : buffer.getUsers())
       if (auto view = dyn_cast<sched::ViewOp>(user))
@@ -454,8 +457,8 @@ private:
     return bytes;
   }
 
-  /// The slots of an arena's buffers. Those that no command touches need no memory. `waits`: results take the bytes of operands also
-  /// where they then wait for whoever still reads these.
+  /// The slots of an arena's buffers. Buffers that no command touches have none. `waits`: a result may take an
+  /// operand's bytes even where it then waits for another reader of them.
   std::vector<Slot> slotsOf(sched::ArenaOp arena, Commands &commands, std::vector<sched::BufferOp> &buffers, bool waits) {
     slotOf.clear();
     sharedWith.clear();
@@ -491,7 +494,7 @@ private:
     return slots;
   }
 
-  /// Lets results of a launch take the slots of operands that die there.
+  /// Lets results of a launch take the slots of operands whose last use is the launch.
   void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands,
                         bool waits) {
     auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
@@ -507,7 +510,9 @@ private:
         if (!to || *to == *from || taken.contains(*to) || slots[*to].last != time || range.offset != 0 ||
             slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i), result) ||
             readsOtherwise(launch, range.base, kernel, result) ||
-            (!waits && endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)])) // it is being copied, say
+            (!waits &&
+             endOfSlot[*to].before >
+                 commands.begins[static_cast<size_t>(time)])) // another engine still reads it, a copy for example
           continue;
         slots[*to].last = slots[*from].last;
         slots[*from] = {};
@@ -519,8 +524,7 @@ private:
       }
     }
   }
-  /// Whether the launch reads the memory also through an operand that does not allow it to be overwritten by the
-  /// result.
+  /// Whether the launch also reads these bytes by an operand that the result may not overwrite.
   static bool readsOtherwise(sched::LaunchOp launch, Operation *base, graph::KernelOp kernel, unsigned result) {
     for (auto [i, read] : llvm::enumerate(launch.getReads()))
       if (sched::rangeOf(read).base == base && !mayOverwrite(kernel, static_cast<unsigned>(i), result))
@@ -528,7 +532,7 @@ private:
     return false;
   }
 
-  /// With the least that symbolic sizes may be.
+  /// Largest sum of live bytes; symbolic sizes count with their lower bounds.
   static int64_t mostLive(ArrayRef<Slot> slots) {
     std::map<int64_t, int64_t> changes;
     for (const Slot &slot : slots)
@@ -554,7 +558,7 @@ private:
     return slot;
   }
 
-  /// Names the command at which most is live, with the largest buffers.
+  /// Reports the command at which most bytes are live, with the largest buffers.
   LogicalResult tooLarge(sched::ProgramOp program, sched::ArenaOp arena, int64_t needed, int64_t limit, ArrayRef<Slot> slots,
                          std::vector<sched::BufferOp> &buffers, Commands &commands) {
     std::vector<int64_t> live(static_cast<size_t>(commands.now) + 1, 0);
@@ -588,17 +592,17 @@ private:
     return "'" + name + "'" + (line.file.empty() ? "" : " (" + line.file + ":" + std::to_string(line.line) + ")");
   }
 
-  /// In picoseconds: when all who touch a slot have ended, and all but the last.
+  /// Predicted end, in picoseconds, of the last command that touches a slot, and of all before it.
   struct EndOfSlot {
     int64_t all = 0, before = 0;
   };
   std::vector<EndOfSlot> endOfSlot;
   const runtime::MachineModel *machine;
-  std::optional<int64_t> budget; ///< of the host, of one run
+  std::optional<int64_t> budget; ///< of the host's arena; set during a run
   llvm::DenseMap<Operation *, size_t> slotOf;
-  std::vector<SmallVector<size_t, 0>> touchedAt;  ///< slots by time, where something repeats
-  std::vector<size_t> sharedWith;                 ///< a slot that gave its buffers away names the one that has them
-  std::shared_ptr<SymbolTableCollection> symbols; // of one run
+  std::vector<SmallVector<size_t, 0>> touchedAt; ///< slots by time; filled only if something repeats
+  std::vector<size_t> sharedWith; ///< the slot that took over the buffers of a slot; else the slot itself
+  std::shared_ptr<SymbolTableCollection> symbols; // set during a run
 };
 } // namespace
 

@@ -18,8 +18,8 @@ namespace tressel::passes {
 
 using op::ScalarOp;
 
-/// The body of a loop nest, its nodes sorted into what the operands in question have no part in, what is linear in
-/// them, and the rest.
+/// Whether the scalar program is linear in these operands: classifies its nodes as independent of them, linear in them,
+/// or neither.
 static bool isLinear(const op::ScalarProgram &body, llvm::function_ref<bool(unsigned)> operands) {
   enum class Kind : uint8_t { Other, Linear, Neither };
   std::vector<Kind> kinds;
@@ -71,9 +71,9 @@ bool isLinearIn(Operation *op, llvm::function_ref<bool(unsigned)> operands) {
   const std::optional<op::LoopForm> form = loopFormOf(op);
   if (!form || (form->combine != op::Combine::None && form->combine != op::Combine::Sum))
     return false;
-  if (form->alternatives) // each element is of one of the operands
+  if (form->alternatives) // each element comes from one of several operands
     return llvm::all_of(llvm::seq(0u, op->getNumOperands()), operands);
-  for (auto [i, map] : llvm::enumerate(form->operands)) // each rank would add what is outside
+  for (auto [i, map] : llvm::enumerate(form->operands)) // each rank would add what it reads out of bounds
     if (operands(static_cast<unsigned>(i)) && map.guarded && map.outside != 0)
       return false;
   return isLinear(form->body, operands);
@@ -112,7 +112,7 @@ private:
       keepWhole(numberOf(value, d));
   }
   bool isWhole(unsigned number) const { return whole.contains(find(number)); }
-  /// Nothing is joined from now on.
+  /// Fixes the classes; nothing is joined afterwards.
   void settle() {
     llvm::DenseSet<unsigned> leaders;
     for (unsigned number : whole)
@@ -123,7 +123,7 @@ private:
   static unsigned rankOf(Value value) {
     return static_cast<unsigned>(cast<RankedTensorType>(value.getType()).getRank());
   }
-  /// Value `a` from its dimension `from` on, and `b`.
+  /// Joins the dimensions of `a`, from `from` on, with those of `b`.
   void link(Value a, unsigned from, Value b) {
     for (unsigned d = 0; d < rankOf(b); ++d)
       join(numberOf(a, d + from), numberOf(b, d));
@@ -131,7 +131,7 @@ private:
       keepWhole(numberOf(a, d));
   }
 
-  /// Operands and results are the arguments and yields of the body.
+  /// Joins operands and results of the scan with arguments and yields of its body.
   void linkEnds() {
     Operation *yield = body.getTerminator();
     const unsigned numCarried = static_cast<unsigned>(scan.getCarried().size()),
@@ -192,7 +192,7 @@ private:
     relate(rule->results, op.getResults());
   }
 
-  /// Two dimensions of one value are not cut along the same axes.
+  /// Two dimensions of one value must not be cut along the same axes.
   void keepApart() {
     llvm::DenseMap<std::pair<Value, unsigned>, unsigned> seen; // by value and factor
     for (const auto &[at, number] : dims)
@@ -200,7 +200,7 @@ private:
         keepWhole(number);
   }
 
-  /// The ops that add up over a factor, by the factor.
+  /// The ops that reduce over each factor.
   llvm::MapVector<unsigned, SmallVector<Operation *>> reductions() {
     llvm::MapVector<unsigned, SmallVector<Operation *>> found;
     for (Operation &op : body.without_terminator())
@@ -211,8 +211,8 @@ private:
     return found;
   }
 
-  /// What has terms of sums over the factor: `ops` make it, and all that follows from them. The factor stays whole where
-  /// something of that is not linear, or also cut by the factor itself.
+  /// Marks the values that hold terms of sums over the factor: the results of `ops`, and all that is computed from
+  /// them. If one of these is not linear in its terms, or has the factor as a dimension, the factor stays whole.
   void checkTerms(unsigned factor, ArrayRef<Operation *> ops) {
     if (isWhole(factor))
       return;
@@ -233,7 +233,7 @@ private:
           for (unsigned d = 0; d < rankOf(value); ++d)
             if (find(numberOf(value, d)) == factor)
               return false;
-          if (auto argument = dyn_cast<BlockArgument>(value)) { // a carried value: begins with nothing
+          if (auto argument = dyn_cast<BlockArgument>(value)) { // a carried value, which must begin with zero
             const unsigned i = argument.getArgNumber() - 1;
             return isTerm(yield->getOperand(i)) && isZero(scan.getCarried()[i]);
           }
@@ -249,13 +249,13 @@ private:
         termsOf.push_back({factor, i});
     reduced.insert(factor);
   }
-  /// Whether the first value is zero everywhere.
+  /// Whether a value is zero everywhere.
   static bool isZero(Value value) {
     DenseElementsAttr elements;
     if (matchPattern(value, m_Constant(&elements)))
       return elements.isSplat() && isa<FloatType>(elements.getElementType()) &&
              elements.getSplatValue<APFloat>().isPosZero();
-    Operation *def = value.getDefiningOp(); // or one that fills it
+    Operation *def = value.getDefiningOp(); // a constant, or an op that fills a tensor with one
     const std::optional<op::LoopForm> form = def ? loopFormOf(def) : std::nullopt;
     if (!form || !form->operands.empty() || form->body.result < 0)
       return false;
@@ -318,7 +318,7 @@ private:
   llvm::EquivalenceClasses<unsigned> classes; ///< of dimensions, and of factors of the body's ops
   llvm::DenseMap<std::pair<Value, unsigned>, unsigned> dims;
   llvm::DenseMap<Operation *, SmallVector<unsigned>> factors;
-  llvm::DenseSet<unsigned> whole, reduced; ///< by the class' leader, once settled
+  llvm::DenseSet<unsigned> whole, reduced; ///< by leader of a class, once classes are fixed
   bool isSettled = false;
   SmallVector<std::pair<unsigned, unsigned>> termsOf; ///< factor, and result of the scan
   int leastPart = 1;

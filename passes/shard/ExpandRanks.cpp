@@ -52,13 +52,13 @@ public:
       if (replaced.contains(op))
         op->erase();
     replaced.clear();
-    for (unsigned i : held) // the last first
+    for (unsigned i : held) // the last first, so that indices stay valid
       (void)main->eraseArgument(i);
     held.clear();
-    eraseUnused(block); // a rank takes one of many parts
+    eraseUnused(block); // a rank reads only some of the parts
     (*main)->removeAttr(graph::kMeshAttr);
     (*main)->removeAttr(graph::kCutAttr);
-    if (mesh.time) // the order of micro-batches is the schedule's to find
+    if (mesh.time) // build-schedule chooses the order of micro-batches
       (*main)->setAttr(graph::kMicroBatchOrderAttr, orderOf((*main)->removeAttr(graph::kPipelineAttr)));
   }
   StringAttr orderOf(Attribute pipeline) {
@@ -66,7 +66,7 @@ public:
     return order ? order : StringAttr::get(&getContext(), "");
   }
 
-  /// The program of one rank: on the first accelerator. Its mesh stays, for its collectives.
+  /// Makes the program of one rank, on the first accelerator. Keeps the mesh, which its collectives refer to.
   void settleRank(func::FuncOp main) {
     const std::vector<runtime::DeviceRef> all = acceleratorsOf(machine, devices);
     if (all.empty()) {
@@ -99,7 +99,7 @@ public:
     main->removeAttr(graph::kCutAttr);
   }
 
-  /// The attributes of an accelerator's part: it lies there, and has the value's name with a number.
+  /// The attributes of an argument or result for one accelerator: its home there, and its name with a number.
   DictionaryAttr ofPlace(ArrayRef<NamedAttribute> attributes, int64_t accelerator, int64_t number) {
     SmallVector<NamedAttribute> own;
     for (NamedAttribute attribute : attributes) {
@@ -114,7 +114,7 @@ public:
     return DictionaryAttr::get(&getContext(), own);
   }
 
-  /// The accelerators in a row that have an argument or result: those of one place (kStageAttr), or all.
+  /// The range of accelerators in the row that have an argument or result: that of its stage (kStageAttr), or all.
   std::pair<int64_t, int64_t> rowsOf(Attribute stage) const {
     if (auto number = dyn_cast_if_present<IntegerAttr>(stage); number && number.getInt() >= 0)
       return {number.getInt() % mesh.inRow, number.getInt() % mesh.inRow + 1};
@@ -150,7 +150,7 @@ public:
       const auto [from, to] = rowsOf(main.getResultAttr(i, graph::kStageAttr));
       SmallVector<Value> each(static_cast<size_t>((to - from) * mesh.numPlaces()));
       for (int64_t row = from; row < to; ++row)
-        for (int64_t rank = mesh.numRanks(); rank-- > 0;) // of micro-batches, which have the same, the first
+        for (int64_t rank = mesh.numRanks(); rank-- > 0;) // of micro-batches, which share it, the first
           each[static_cast<size_t>(mesh.acceleratorOf(rank, row - from))] = on(row, rank, value);
       for (auto [k, own] : llvm::enumerate(each)) {
         const unsigned at = i + 1 + static_cast<unsigned>(k);
@@ -166,7 +166,7 @@ public:
   }
 
 private:
-  /// Whether ranks compute different sizes, or know their place.
+  /// Whether ranks compute different sizes, or use their coordinates.
   static bool isUneven(func::FuncOp main, const graph::Mesh &mesh) {
     const std::vector<Size> symbols = graph::symbolsOf(main);
     return llvm::any_of(mesh.axes, [&](const runtime::MeshAxis &axis) {
@@ -174,9 +174,9 @@ private:
     });
   }
 
-  /// What a rank has for a value where it computes the stages of one accelerator in the row.
+  /// The rank's value on the accelerator at `row` of the pipeline.
   Value on(int64_t row, int64_t rank, Value value) const {
-    if (auto found = carried.find(value); found != carried.end()) { // what the micro-batch before has
+    if (auto found = carried.find(value); found != carried.end()) { // the value that the micro-batch before has
       const Carried &carry = found->second;
       const int64_t at = mesh.placeOf(rank, carry.axes);
       return at == 0 ? on(row, rank, carry.initial) : on(row, mesh.rankAt(at - 1, carry.axes, rank), carry.sum);
@@ -185,7 +185,7 @@ private:
     return found == perRank.end() ? value : found->second[indexOf(row, rank)];
   }
   size_t indexOf(int64_t row, int64_t rank) const { return static_cast<size_t>(row * mesh.numRanks() + rank); }
-  /// Calls `fn` for each accelerator in the row, and each rank.
+  /// Calls `fn` for each accelerator in the row and each rank.
   void forEach(llvm::function_ref<void(int64_t row, int64_t rank)> fn) const {
     for (int64_t row = 0; row < mesh.inRow; ++row)
       for (int64_t rank = 0; rank < mesh.numRanks(); ++rank)
@@ -266,11 +266,11 @@ private:
     return compute(op);
   }
 
-  /// One op for each accelerator and micro-batch. Of one stage, on the accelerator of that; of none, for each that may
-  /// read it. What several micro-batches would compute alike is computed once.
+  /// Clones an op for each accelerator and micro-batch: with a stage, on the accelerator of the stage; without, on each
+  /// accelerator that may read it. Clones of micro-batches that would compute the same are merged.
   LogicalResult compute(Operation *op) {
     const std::optional<int64_t> stage = graph::stageOf(op);
-    const bool isOnce = op->getNumResults() == 0; // for its effect
+    const bool isOnce = op->getNumResults() == 0; // an op without results has effects, so it runs once
     const int64_t from = stage ? *stage % mesh.inRow : 0, to = stage || isOnce ? from + 1 : mesh.inRow;
     SmallVector<Operation *> made;
     for (Value result : op->getResults())
@@ -307,7 +307,7 @@ private:
     return success();
   }
 
-  /// The one of `made` that computes the same on the same accelerator, if micro-batches may have that in common.
+  /// The clone in `made` that computes the same on the same accelerator, if micro-batches may share it.
   Operation *likeOneOf(ArrayRef<Operation *> made, Operation *op) const {
     if (!mesh.time)
       return nullptr;
@@ -323,7 +323,7 @@ private:
     return attributes.getDictionary(op->getContext());
   }
 
-  /// The op with the numbers of one rank.
+  /// The op with the numbers of one rank in place of its coordinates.
   Operation *copyFor(Operation *op, ArrayRef<Value> operands, int64_t rank) {
     OpBuilder b(op);
     const op::OpInfo *info = graph::infoOf(op);
@@ -353,16 +353,16 @@ private:
   const runtime::MachineModel *machine;
   std::vector<runtime::DeviceRef> devices, places;
   bool onlyUneven;
-  graph::Mesh mesh; ///< of one run
+  graph::Mesh mesh;                                  ///< set during a run
   llvm::DenseMap<Value, SmallVector<Value>> perRank; ///< by accelerator in the row, then by rank
   struct Carried {
     Value initial;
-    Value sum; ///< what the next micro-batch goes on with
+    Value sum; ///< the sum so far, which the next micro-batch adds to
     SmallVector<unsigned> axes;
   };
-  llvm::DenseMap<Value, Carried> carried; ///< by the result of carry
+  llvm::DenseMap<Value, Carried> carried; ///< by result of carry
   llvm::DenseSet<Operation *> replaced;
-  SmallVector<unsigned> held; ///< arguments of which each rank has its own now
+  SmallVector<unsigned> held; ///< arguments replaced by one per rank
 };
 } // namespace
 

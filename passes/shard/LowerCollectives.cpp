@@ -16,14 +16,15 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Three ways to combine m bytes of n ranks within a process, all in the ranks' order and by halves, so that all have
-/// the same bits:
+/// Lowers an all_reduce of m bytes among n ranks of one process to copies, in one of three ways. All combine in the
+/// same tree, in rank order, so that all ranks get the same bits:
 ///
 ///   at once           each rank reads the others' m bytes and combines all: n - 1 copies of m from each
 ///   in two steps      each rank combines an n-th, and reads the others' results: 2 (n - 1) copies of m / n from each
 ///   through the host  which combines all: a copy of m from each, and one to each
 ///
-/// A device sends one copy at a time, each with its latency: of little, the fewest copies win.
+/// A device sends one copy at a time, and each has a latency: for small m, the way with the fewest copies is the
+/// fastest.
 class LowerCollectives : public impl::LowerCollectivesBase<LowerCollectives> {
 public:
   LowerCollectives(const LowerCollectivesOptions &options, const runtime::MachineModel *machine,
@@ -55,19 +56,20 @@ public:
   }
 
 private:
-  //===-- Buckets ---------------------------------------------------------------------------------------------------===//
-  // A latency for each of many small tensors costs more than their bytes. Those that do not depend on one another are combined as one: gradients, in
-  // the order in which they are ready, up to bucketBytes. What another collective waits for is not held up by such: it shares a bucket only with its
-  // like, and little with little.
+  //===-- Buckets
+  //---------------------------------------------------------------------------------------------------===//
+  // For small tensors the latency of a collective exceeds its transfer time, so independent ones are combined as one:
+  // gradients, in the order in which they are ready, up to bucketBytes. A reduction that another collective depends on
+  // is urgent: it only shares a bucket with other urgent ones, and only up to few bytes.
   struct Bucket {
     SmallVector<graph::AllReduceOp> members;
     int64_t bytes = 0;
     bool isUrgent = false;
-    llvm::DenseSet<Operation *> after; ///< what depends on a member
+    llvm::DenseSet<Operation *> after; ///< ops that depend on a member
   };
 
   void bucket(Block &block, const graph::Mesh &mesh) {
-    llvm::DenseSet<Operation *> leads; // to another collective
+    llvm::DenseSet<Operation *> leads; // ops that another collective depends on
     for (Operation &op : llvm::reverse(block))
       if (llvm::any_of(op.getUsers(),
                        [&](Operation *user) { return graph::isCollective(user) || leads.contains(user); }))
@@ -102,9 +104,9 @@ private:
       join(bucket, mesh);
   }
 
-  /// The last bucket hides behind nothing, and what is more urgent waits for the one under way: of little in all, some
-  /// sixteen, as long as each takes much longer than its latencies. Within a process each is many copies, which their
-  /// destinations add up by kernels of their own: some four.
+  /// Bytes per bucket. No work overlaps with the last bucket, and urgent collectives wait for the one in flight, so
+  /// buckets should be small: about sixteen in all, as long as the transfer of each takes much longer than its latency.
+  /// Within one process, about four: each is many copies, and the destinations combine them in kernels of their own.
   int64_t bytesOfBucket(Block &block, const llvm::DenseSet<Operation *> &leads, const graph::Mesh &mesh) const {
     constexpr int64_t kAll = int64_t(1) << 62;
     if (bucketBytes >= kAll)
@@ -140,7 +142,8 @@ private:
     return std::min<int64_t>(bucketBytes, std::max(least, all / (ofOneRank ? 16 : 4)));
   }
 
-  /// Buckets that were joined before make more depend on one another: those of the members that still do not, in their order, and what depends on them.
+  /// Buckets joined before may have made members of this one depend on each other. Keeps those that are still
+  /// independent, in order, and recomputes what depends on them.
   static void settle(Bucket &bucket) {
     llvm::SmallDenseSet<Operation *> members(bucket.members.begin(), bucket.members.end());
     Operation *op = *llvm::min_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
@@ -167,14 +170,14 @@ private:
     bucket.bytes = 0;
     for (graph::AllReduceOp member : bucket.members)
       bucket.bytes += bytesOf(member.getValue().getType());
-    // What ends where a buffer may begin comes first, so that most results are views.
+    // Tensors that end at an aligned offset come first, so that most results can be views.
     constexpr int64_t kAlignment = 64;
     llvm::stable_sort(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) {
       auto isRagged = [](graph::AllReduceOp reduce) { return bytesOf(reduce.getValue().getType()) % kAlignment != 0; };
       return isRagged(a) < isRagged(b);
     });
     graph::AllReduceOp last = *llvm::max_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
-    // An op before it that depends on a member moves behind it.
+    // Moves ops before the bucket that depend on a member behind it.
     Operation *first = *llvm::min_element(bucket.members, [](graph::AllReduceOp a, graph::AllReduceOp b) { return a->isBeforeInBlock(b); });
     SmallVector<Operation *> waits;
     for (Operation *op = first; op != last; op = op->getNextNode())
@@ -191,7 +194,7 @@ private:
     SmallVector<Value> flat;
     for (graph::AllReduceOp member : bucket.members)
       flat.push_back(parts.make("reshape", member.getValue(), {op::Sizes{graph::fromMlir(member.getValue().getType()).shape.numElements()}}, true));
-    // So many elements that each rank's part begins where a buffer may.
+    // Pads to a number of elements with which each rank's part begins at an aligned offset.
     FailureOr<SmallVector<unsigned>> axes = graph::axesOf(last, last.getOver(), mesh);
     const TensorType type = graph::fromMlir(last.getValue().getType());
     const int64_t unit = failed(axes) ? 1 : mesh.numAlong(*axes) * kAlignment / static_cast<int64_t>(sizeOf(type.dtype)),
@@ -222,7 +225,7 @@ private:
     }
   }
 
-  /// Whether it combines what one accelerator has.
+  /// Whether it combines micro-batches of one accelerator.
   static bool isInTime(graph::AllReduceOp reduce, const graph::Mesh &mesh) {
     return mesh.time && reduce.getOver().size() == 1 &&
            cast<StringAttr>(reduce.getOver()[0]).getValue() == mesh.axes[*mesh.time].name;
@@ -236,7 +239,7 @@ private:
     PartBuilder parts(b, gather.getLoc(), mesh, gather);
     const auto d = static_cast<unsigned>(gather.getDim());
     const Value joined = parts.concat(parts.collect(gather.getValue(), *axes, /*onRanks=*/true), d, true);
-    // Parts of parts may add up to the whole without their text showing it.
+    // Symbolic parts may add up to the whole size without being textually equal to it.
     const Size whole = graph::fromMlir(gather.getType()).shape[static_cast<int>(d)];
     gather.getResult().replaceAllUsesWith(parts.slice(joined, d, 0, whole, true));
     gather.erase();
@@ -244,8 +247,7 @@ private:
     return success();
   }
 
-  /// Each rank reads the others' terms of its part, and combines them. A collective of processes takes parts that lie
-  /// behind each other.
+  /// Each rank reads the others' terms of its part and combines them. Between processes, parts must be contiguous.
   LogicalResult lower(graph::ReduceScatterOp scatter, const graph::Mesh &mesh, bool ofOneRank) {
     FailureOr<SmallVector<unsigned>> axes = graph::axesOf(scatter, scatter.getOver(), mesh);
     const std::optional<op::Combine> how = parseCombine(scatter.getBy());
@@ -292,8 +294,8 @@ private:
     return success();
   }
 
-  /// A collective of processes puts bytes behind each other: what is joined along another dimension is joined along the
-  /// first, and brought into order.
+  /// A collective between processes concatenates bytes. A join along another dimension is done along the first, and
+  /// transposed.
   LogicalResult bringForward(graph::AllGatherOp gather, const graph::Mesh &mesh) {
     FailureOr<SmallVector<unsigned>> axes = graph::axesOf(gather, gather.getOver(), mesh);
     if (failed(axes))
@@ -356,11 +358,11 @@ private:
     const Size count = dim::numElements(type.shape);
     const auto part = dim::divideExactly(count, ranks);
     const std::optional<Times> times = timesOf(bytes, ranks);
-    // A part lies where a buffer may begin.
+    // A part must begin at an aligned offset.
     constexpr int64_t kAlignment = 64;
     const bool fits = part && part->isNumber() && part->number() > 0 &&
                       part->number() * static_cast<int64_t>(sizeOf(type.dtype)) % kAlignment == 0;
-    // One group, which the host combines once, if it may.
+    // A single group, so the host can combine all, if the program may use it.
     const bool hasTime = mesh.time && mesh.sizeOf(*mesh.time) > 1;
     const bool isAll = !hasTime && mesh.inRow == 1 && mesh.numAlong(*axes) == mesh.numRanks() &&
                        (devices.empty() || llvm::is_contained(devices, graph::kHost));
@@ -369,7 +371,8 @@ private:
     Value combined;
     if (throughHost) {
       const Value sum = parts.combine(parts.collect(value, *axes, false), *how, false);
-      for (Operation *op = sum.getDefiningOp(); graph::infoOf(op); op = op->getPrevNode()) // back to what was collected
+      // back to the collected values
+      for (Operation *op = sum.getDefiningOp(); graph::infoOf(op); op = op->getPrevNode())
         graph::setDevice(op, graph::kHost);
       combined = parts.deal(sum, {}, sum.getType());
     } else if (!inSteps) {
@@ -403,7 +406,7 @@ private:
   struct Times {
     double atOnce, inSteps, throughHost;
   };
-  /// Of the exchange alone; all ways between ranks are as that between the first two.
+  /// Predicted times of the exchange alone. All pairs of ranks are assumed to have routes like that of the first two.
   std::optional<Times> timesOf(int64_t bytes, int64_t ranks) const {
     const std::vector<runtime::DeviceRef> all = acceleratorsOf(machine, devices);
     if (!machine || all.size() < 2)
@@ -426,7 +429,7 @@ private:
     const auto copies = static_cast<double>(ranks - 1);
     return Times{copies * *whole, 2 * copies * *part, *toHost + costs.copySeconds(kHostIndex, bytes * (ranks + 1) / 2) + *back};
   }
-  /// A copy between each accelerator and the host, all at one time: what several share, they share.
+  /// Seconds of concurrent copies between all accelerators and the host, which share links.
   static std::optional<double> together(const MachineCosts &costs, ArrayRef<runtime::DeviceRef> all, int64_t bytes, bool toHost) {
     std::vector<double> carried(costs.numLinks(), 0);
     double longest = 0;

@@ -15,8 +15,8 @@ namespace tressel::passes {
 namespace {
 struct Combination {
   op::Combine combine;
-  const char *name; ///< of the reduction
-  const char *op;   ///< on two values
+  const char *name; ///< name of the reduction
+  const char *op;   ///< the op that combines two values
 };
 constexpr Combination kCombinations[] = {
     {op::Combine::Sum, "sum", "add"},        {op::Combine::Prod, "prod", "mul"},
@@ -54,7 +54,8 @@ void PartBuilder::putOnRanks(Operation *op) const {
 Value PartBuilder::accumulate(Value value, op::Combine how, unsigned axis) {
   const TensorType type = graph::fromMlir(value.getType());
   const auto over = graph::namesOf(b.getContext(), axis, mesh);
-  // Of others than sums what is neutral depends on the type; there are few of them, and they are small.
+  // Other reductions have a neutral element that depends on the type. They are few and small, so all terms are kept and
+  // then combined.
   if (how != op::Combine::Sum || !type.shape.isStatic()) {
     const SmallVector<Value> values = collect(value, axis, /*onRanks=*/true);
     Value all = values.front();
@@ -121,7 +122,7 @@ SmallVector<Value> PartBuilder::collect(Value value, ArrayRef<unsigned> axes, bo
 }
 
 SmallVector<Value> PartBuilder::exchange(ValueRange blocks, ArrayRef<unsigned> axes) {
-  SmallVector<SmallVector<Value>> from; // by block, then by rank that had it
+  SmallVector<SmallVector<Value>> from; // by block, then by source rank
   for (Value block : blocks)
     from.push_back(collect(block, axes, /*onRanks=*/true));
   SmallVector<Value> own;

@@ -22,7 +22,7 @@ const op::ShardingRule *Propagation::ruleOf(Operation *op) {
   if (auto scan = dyn_cast<graph::ScanOp>(op)) {
     if (bodies.try_emplace(op).second && !graph::deviceOf(op) && !EffectFacts().hasEffects(op)) {
       auto made = std::make_unique<BodyRule>(ruleOfBody(scan, [&](Operation *inner) { return ruleOf(inner); }));
-      bodies[op] = std::move(made); // looked up again: others may have come
+      bodies[op] = std::move(made); // looked up again, as the map may have grown meanwhile
     }
     const std::unique_ptr<BodyRule> &body = bodies[op];
     return body ? &body->rule : nullptr;
@@ -50,10 +50,10 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
   graph::ParsedSharding parsed = graph::parseSharding(text, rank, mesh);
   if (!parsed.error.empty())
     return mlir::emitError(loc) << what << " is to be cut as \"" << text << "\", which " << parsed.error;
-  // What has fewer elements than there are ranks stays whole, and so does an open size that the ranks do not divide.
+  // A dimension with fewer elements than ranks stays whole, and so does a symbolic size that the ranks do not divide.
   const Shape shape = graph::fromMlir(value.getType()).shape;
   for (auto [d, axes] : llvm::enumerate(parsed.sharding.dims)) {
-    // Along one rank nothing is cut: an exchange with none would only part what can be one kernel.
+    // Axes of one rank are dropped: their exchange would do nothing but separate ops that could be one kernel.
     llvm::erase_if(axes, [&](unsigned axis) { return mesh.sizeOf(axis) == 1 && !mesh.liesInTime(axis); });
     const Size size = shape[static_cast<int>(d)];
     const int64_t ranks = mesh.numAlong(axes);
@@ -64,7 +64,7 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
                                     << " ranks, which run one program";
       axes.clear();
     }
-    // As many axes as there are elements for, from the first on: of a small batch no micro-batches are made.
+    // Keeps as many axes, from the first on, as there are elements for: a small batch gets no micro-batches.
     for (int64_t left = ranks; size.isNumber() ? size.number() < left : !dim::divideExactly(size, left);
          left = mesh.numAlong(axes)) {
       if (axes.empty())
@@ -76,7 +76,7 @@ LogicalResult Propagation::pin(Value value, StringRef text, Location loc, const 
   return success();
 }
 
-/// States are whole unless somebody says otherwise: what is learned is the same everywhere.
+/// States without an annotation are whole: what is learned is the same on all ranks.
 LogicalResult Propagation::annotate() {
   auto textOf = [&](Attribute attribute) { return dyn_cast_if_present<StringAttr>(attribute); };
   llvm::DenseMap<Attribute, StringAttr> ofState;
@@ -108,7 +108,7 @@ LogicalResult Propagation::annotate() {
   return success();
 }
 
-/// More than `value` is known to be cut, or nothing changes.
+/// Records a sharding if it extends the known one of `value`; returns whether it changed.
 bool Propagation::propose(Value value, const Sharding &wanted) {
   Known &now = known.try_emplace(value, Known{of(value), false}).first->second;
   if (now.pinned)
@@ -130,16 +130,15 @@ bool Propagation::mayCut(const op::ShardingRule &rule, unsigned factor, ArrayRef
   const op::ShardingRule::Factor &f = rule.factors[factor];
   const int64_t ranks = mesh.numAlong(axes);
   if (f.isWhole ||
-      f.size.numberOr(ranks * rule.leastPart) < ranks * rule.leastPart) // some would have too little, or nothing
+      f.size.numberOr(ranks * rule.leastPart) < ranks * rule.leastPart) // some ranks would get too few elements or none
     return false;
   const bool isEven = dim::divideExactly(f.size, ranks).has_value();
-  if ((ofOneRank || rule.isEven) && !isEven) // kernels of one program have one size
+  if ((ofOneRank || rule.isEven) && !isEven) // ranks share kernels, which have one size
     return false;
   if (!isEven &&
-      !f.size
-           .isNumber()) // a call may have fewer than ranks, and parts of an open size do not add up to it by their text
+      !f.size.isNumber()) // a call may have fewer elements than ranks, and symbolic parts do not add up textually
     return false;
-  // Parts of a dimension of several factors begin where those of a single one do, if all are alike.
+  // Parts of a dimension with several factors begin where the parts of its first factor do only if all have equal size.
   for (const auto *list : {&rule.operands, &rule.results})
     for (const op::ShardingRule::Dims &dims : *list)
       for (const std::vector<int> &factors : dims)
@@ -154,8 +153,8 @@ Cut Propagation::cutOf(Operation *op) {
   if (!rule)
     return cut;
   cut.axes.resize(rule->factors.size());
-  // What is wanted of each factor, and how many bytes want it. What is kept costs least: the most bytes stay as they
-  // are.
+  // The shardings wanted for each factor, with the bytes of the values that want them. The one with most bytes is
+  // chosen, as it leaves most bytes in place.
   struct Wish {
     unsigned factor;
     Axes axes;
@@ -179,7 +178,7 @@ Cut Propagation::cutOf(Operation *op) {
   };
   collect(rule->operands, op->getOperands());
   collect(rule->results, op->getResults());
-  // Of equal ones the first factor.
+  // Ties: the first factor.
   llvm::sort(wishes, [](const Wish &a, const Wish &b) {
     return std::tuple(-a.bytes, a.factor, ArrayRef(a.axes)) < std::tuple(-b.bytes, b.factor, ArrayRef(b.axes));
   });

@@ -1,5 +1,5 @@
-// How the values of a program lie on the ranks of a mesh: what people say of some, and what follows for the others from
-// the rules of ops (ir/op/ShardingRule.h).
+// Propagates shardings: users annotate some values, and the rules of ops (ir/op/ShardingRule.h) tell how the others lie
+// on the ranks.
 #pragma once
 
 #include "passes/shard/Bodies.h"
@@ -23,29 +23,29 @@ public:
   Propagation(mlir::func::FuncOp main, const graph::Mesh &mesh)
       : main(main), mesh(mesh), ofOneRank(main->hasAttr(graph::kRankProgramAttr)) {}
 
-  /// Reads annotations and follows them through the program, forward and backward, until nothing changes. An annotation
-  /// that says what cannot be is an error at its line.
+  /// Reads the annotations and propagates them forward and backward to a fixed point. An annotation that is impossible
+  /// is an error at its line.
   llvm::LogicalResult run();
 
-  /// Whole, if no sharding reached the value.
+  /// The sharding of a value: whole, if none reached it.
   graph::Sharding of(mlir::Value value) const;
-  /// Whole for ops that have no rule, have effects, or were placed by the user.
+  /// How the op is cut: not at all if it has no rule, has effects, or was placed by the user.
   Cut cutOf(mlir::Operation *op);
   const op::ShardingRule *ruleOf(mlir::Operation *op);
-  /// Of a scan with a rule.
+  /// The rule of a scan that has one.
   const BodyRule &bodyOf(graph::ScanOp scan) const { return *bodies.at(scan); }
 
-  /// How an operand or result of an op that is cut so must lie.
+  /// The sharding that an operand or result of an op with this cut must have.
   static graph::Sharding shardingOf(const op::ShardingRule::Dims &dims, const Cut &cut);
-  /// The op is about to be erased.
+  /// To be called before the op is erased.
   void forget(mlir::Operation *op) { rules.erase(op), bodies.erase(op); }
-  /// A new value lies as another one.
+  /// Gives a new value the sharding of another.
   void copy(mlir::Value from, mlir::Value to) { known[to] = known.lookup(from); }
 
 private:
   struct Known {
     graph::Sharding sharding;
-    bool pinned = false; ///< somebody said so
+    bool pinned = false; ///< annotated by the user
   };
   llvm::LogicalResult annotate();
   llvm::LogicalResult pin(mlir::Value value, llvm::StringRef text, mlir::Location loc, const llvm::Twine &what);

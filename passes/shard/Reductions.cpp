@@ -25,7 +25,8 @@ public:
       cuts.emplace_back();
   }
 
-  /// Finds which reduced dimensions are cut. False if none is, or ranks cannot exchange their parts so.
+  /// Finds the reduced dimensions that are cut. False if there are none, or if ranks cannot exchange the results of
+  /// their parts.
   bool find(Propagation &propagation) {
     const op::ShardingRule *rule = propagation.ruleOf(op);
     if (!rule)
@@ -40,7 +41,7 @@ public:
       const int64_t parts = mesh.numAlong(axes);
       if (parts == 1)
         continue;
-      // One accelerator has micro-batches one after the other: the first could go on only when the last has come.
+      // An accelerator executes its micro-batches one after the other: the first would have to wait for the last.
       if (factors.size() > 1 || !dim::divideExactly(x.shape[d], parts) ||
           llvm::any_of(axes, [&](unsigned axis) { return mesh.liesInTime(axis); }))
         return false;
@@ -48,11 +49,11 @@ public:
       ++numCuts;
     }
     kept = propagation.of(op->getResult(0));
-    return numCuts > 0 && x.rank() + numCuts <= kMaxRank; // each becomes two dimensions
+    return numCuts > 0 && x.rank() + numCuts <= kMaxRank; // each cut dimension becomes two
   }
 
-  /// Whether ranks in processes of their own gather all parts' results in less time than they combine one result after
-  /// the other: of many ranks the results take more bytes than the whole has.
+  /// Whether ranks in processes of their own gather the results of all parts faster than they combine each result: with
+  /// many ranks the gathered bytes exceed those of the combined results.
   bool isFaster(const runtime::MachineModel &machine, runtime::DeviceRef device) const {
     Axes along;
     for (const Axes &axes : cuts)
@@ -72,11 +73,12 @@ public:
   }
 
   void replace() {
-    // Each cut dimension in two: the part's number, which stays, and what the part has, which is reduced.
+    // Splits each cut dimension in two: the number of the part, which stays, and the elements of the part, which are
+    // reduced.
     const uint32_t reduced = *op::normalizeAxes(op::maybeInts(attr("axis")), x.rank());
     const bool keepdims = std::get<bool>(attr("keepdims"));
     op::Sizes split;
-    op::Ints axes, numbers, others; // of `split`; of what the parts' results have
+    op::Ints axes, numbers, others; // dimensions of `split`; of the parts' results
     Size parts = 1;
     graph::Sharding stacked = graph::Sharding::whole(2);
     int64_t at = 0;
@@ -99,7 +101,7 @@ public:
     op::Attrs ofPart = attrs;
     ofPart[static_cast<size_t>(info.attrIndex("axis"))] = axes;
     ofPart[static_cast<size_t>(info.attrIndex("keepdims"))] = false;
-    // In halves the parts' results would lose what their differences say.
+    // In 16-bit floats the parts' results would be too inexact to compute their differences.
     Value whole = op->getOperand(0);
     if (const DType wide = op::accumulatorType(x.dtype); wide != x.dtype)
       whole = make("cast", whole, {wide});
@@ -107,8 +109,8 @@ public:
     graph::copyAnnotations(op, onPart);
     SmallVector<Value> own = decomposed(onPart);
 
-    // One exchange for all results, which are stacked along dimension 1, behind the number of the part: members' bytes
-    // lie behind each other. Kernels then read the numbers as the last dimension.
+    // One exchange for all results. They are stacked along dimension 1, behind the number of the part, as a collective
+    // concatenates bytes. Then the numbers become the last dimension, which is how kernels read them best.
     op::Ints order = numbers, last;
     order.insert(order.end(), others.begin(), others.end());
     op::Sizes row{parts, 1};
@@ -145,7 +147,7 @@ public:
     op->erase();
   }
 
-  /// Its results, written in other ops. It is gone then.
+  /// Replaces the op by its decomposition and returns the results.
   static SmallVector<Value> decomposed(Operation *op) {
     OpBuilder b(op);
     Operation *before = op->getPrevNode();
@@ -171,8 +173,8 @@ private:
   op::Attrs attrs;
   OpBuilder b;
   TensorType x;
-  SmallVector<Axes> cuts; ///< per dimension of the operand; empty where it is not reduced, or whole
-  graph::Sharding kept;   ///< of the results
+  SmallVector<Axes> cuts; ///< per dimension of the operand; empty if it is not reduced, or whole
+  graph::Sharding kept;   ///< sharding of the results
 };
 } // namespace
 
@@ -187,7 +189,8 @@ bool reduceFromParts(func::FuncOp main, const graph::Mesh &mesh, Propagation *pr
       continue;
     any = true;
     FromParts rewrite(&op, *info, mesh);
-    // The same bits for any number of accelerators: as one accelerator combines the terms of its micro-batches.
+    // Not under `deterministic`: the bits must not depend on the number of accelerators, and a single one combines the
+    // terms of its micro-batches.
     if (propagation && !graph::isDeterministic(main) && rewrite.find(*propagation) &&
         (!ofOneRank || rewrite.isFaster(*machine, accelerators.front()))) {
       if (decisions) {
@@ -238,7 +241,7 @@ void splitMeans(func::FuncOp main, Propagation &propagation) {
       propagation.copy(value, converted);
       return converted;
     };
-    auto lies = [&](Value value) { // as the mean
+    auto lies = [&](Value value) { // sharded like the mean
       propagation.copy(op.getResult(0), value);
       return value;
     };

@@ -1,4 +1,4 @@
-// Reductions over what ranks have parts of, as `shard` prepares them once it is known how values are cut.
+// Prepares reductions over values that are cut, once shardings are known.
 #pragma once
 
 #include "passes/Passes.h"
@@ -6,16 +6,17 @@
 
 namespace tressel::passes {
 
-/// Ops that @main still has as a whole because they follow from their parts (OpInfo::fromParts). Where ranks have equal
-/// parts of what one reduces, each computes the op of its part, and the ranks exchange only that: of a mean and a
-/// variance as ops of their own the second would wait for the first one's exchange. All others are decomposed, and so
-/// are those of ranks in processes of their own that combine sums in less time, by the machine's figures. Whether there
-/// were any, so that `propagation` is out of date. `propagation` is null where nothing is cut.
+/// Handles the ops that @main still has as a whole because they follow from their parts (OpInfo::fromParts), such as a
+/// mean with its variance. Where ranks have equal parts of what such an op reduces, each rank computes the op on its
+/// part and only these results are exchanged: as separate ops, the variance would wait for the exchange of the mean.
+/// All others are decomposed, and also those of ranks in processes of their own that combine sums in less time, by the
+/// machine's figures. Returns whether any were changed, which makes `propagation` out of date. `propagation` is null
+/// where nothing is cut.
 bool reduceFromParts(mlir::func::FuncOp main, const graph::Mesh &mesh, Propagation *propagation,
                      const runtime::MachineModel *machine, llvm::ArrayRef<runtime::DeviceRef> devices,
                      Decisions *decisions);
 
-/// A mean of parts becomes a sum of parts, divided afterwards.
+/// Rewrites a mean over values that are cut as a sum of parts and a division.
 void splitMeans(mlir::func::FuncOp main, Propagation &propagation);
 
 } // namespace tressel::passes

@@ -26,11 +26,11 @@ namespace {
 using graph::Sharding;
 using Axes = SmallVector<unsigned, 2>;
 
-/// A value of the program as ranks have it.
+/// A version of a value that the ranks have.
 struct OnRanks {
   Value local;
   Sharding sharding;
-  Axes partial; ///< each rank along these has terms of the value, which are to be combined
+  Axes partial; ///< along these axes each rank has a term of the value; the terms must still be combined
   op::Combine combine = op::Combine::None;
 };
 
@@ -71,7 +71,7 @@ public:
             operand.set(inProgram(operand.get(), op));
           }
       }
-    for (Operation *op : ops) // of what ranks compute too, the program has its own
+    for (Operation *op : ops) // ops that the program also computes for itself
       if (kept.contains(op))
         for (OpOperand &operand : op->getOpOperands())
           if (!op->use_empty())
@@ -88,11 +88,11 @@ public:
   }
 
 private:
-  /// Whether the program returns the value in the ranks' memory.
+  /// Whether the result is returned in the ranks' memory.
   bool isOnRanks(OpOperand &operand) {
     return operand.getOwner()->hasTrait<OpTrait::IsTerminator>() && graph::isResultOnRanks(main, operand.getOperandNumber());
   }
-  /// As the state, or as it comes.
+  /// The sharding of a result: that of the state, or else as it was propagated.
   Sharding shardingOfResult(unsigned i) {
     if (const Attribute state = main.getResultAttr(i, graph::kStateAttr))
       for (BlockArgument argument : main.getArguments())
@@ -101,7 +101,8 @@ private:
     return propagation.of(block.getTerminator()->getOperand(i));
   }
 
-  /// What ranks have in their memory: for each such argument one of the part's type stands at the end, until all is done.
+  /// Appends a temporary argument, of the part's type, for each argument in the ranks' memory; giveArguments puts it in
+  /// place.
   LogicalResult takeArguments() {
     for (unsigned i = 0, count = main.getNumArguments(); i < count; ++i) {
       if (!graph::isArgumentOnRanks(main, i))
@@ -138,10 +139,10 @@ private:
     main.setFunctionType(FunctionType::get(main.getContext(), block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
   }
 
-  /// The ops that ranks compute: those that are cut, those between two such, and those before one that make a large
-  /// result of small operands, which need not be copied then.
+  /// Finds the ops that ranks compute: those that are cut, those between two such, and those that feed one and make a
+  /// large result of small operands, whose result need not be copied then.
   void classify() {
-    if (ofOneRank) { // nothing is computed once for all
+    if (ofOneRank) { // there is no program beside the ranks
       for (Operation &op : block)
         if (!op.hasTrait<OpTrait::ConstantLike>() && !op.hasTrait<OpTrait::IsTerminator>())
           ranks.insert(&op);
@@ -182,8 +183,8 @@ private:
     return in <= out;
   }
 
-  /// The attributes by which a rank computes its part; none where the part is not what the op infers from parts of its
-  /// operands: a convolution of channels in groups of different sizes, or a dimension that meets another cut finer.
+  /// The attributes of the op on a rank's part; none if inferring the types from parts of the operands does not give
+  /// parts of the results: a convolution with groups of different sizes, or a dimension that meets one cut more finely.
   std::optional<op::Attrs> attrsOfPart(Operation *op, const op::ShardingRule &rule, const Cut &cut) {
     const op::OpInfo &info = *graph::infoOf(op);
     auto partsOf = [&](ValueRange values, ArrayRef<op::ShardingRule::Dims> dims) {
@@ -216,7 +217,7 @@ private:
       own.axes.push_back(factor < 0 ? Axes() : cut.axes[static_cast<size_t>(factor)]);
     return own;
   }
-  /// Those of all ops of a body; none where one of them does not compute its part.
+  /// The attributes of all ops of a body on their parts; none if one of them has none.
   std::optional<AttrsOfOps> attrsOfPart(graph::ScanOp scan, const Cut &cut) {
     AttrsOfOps all;
     const BodyRule &body = propagation.bodyOf(scan);
@@ -267,7 +268,7 @@ private:
     return made;
   }
 
-  /// On whole values: what has no rule.
+  /// Computes an op without a rule on whole values, on each rank.
   void computeWhole(Operation *op) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -291,9 +292,9 @@ private:
     Cut cut = propagation.cutOf(op);
     OpBuilder b(op);
     PartBuilder parts(b, op->getLoc(), mesh, op);
-    if (graph::isShardAnnotation(op)) { // says how, and computes nothing
+    if (graph::isShardAnnotation(op)) { // only an annotation
       const Sharding wanted = propagation.of(op->getResult(0));
-      const Value local = onRanks(op->getOperand(0), wanted, op); // which adds to `known`
+      const Value local = onRanks(op->getOperand(0), wanted, op); // this adds to `known`
       known[op->getResult(0)].push_back({local, wanted, {}, op::Combine::None});
       return success();
     }
@@ -305,7 +306,7 @@ private:
         return (attrsInBody = attrsOfPart(scan, cut)).has_value();
       return (attrs = attrsOfPart(op, rule, cut)).has_value();
     };
-    if (!fits()) { // each rank computes all of it
+    if (!fits()) { // the op cannot be cut: each rank computes all of it
       for (Axes &axes : cut.axes)
         axes.clear();
       if (!fits())
@@ -351,15 +352,15 @@ private:
     return success();
   }
 
-  /// The number of this rank's coordinates along some axes, row-major.
+  /// The rank's row-major number among the ranks along some axes.
   Size placeOn(ArrayRef<unsigned> axes) const {
     Size place = 0;
     for (unsigned axis : axes)
       place = place * mesh.sizeOf(axis) + runtime::rankSymbol(mesh.axes[axis]);
     return place;
   }
-  /// In the program of one rank: its part along a dimension, which the ranks along the axes divide. One row of as many
-  /// as there are ranks, so that bounds do not depend on open sizes.
+  /// In the program of one rank: its part along a dimension that the ranks along the axes divide. Sliced as one row of
+  /// a reshape to as many rows as ranks, so that the bounds do not depend on symbolic sizes.
   Value ownPart(PartBuilder &parts, Value value, unsigned d, ArrayRef<unsigned> axes) const {
     if (axes.empty())
       return value;
@@ -371,7 +372,7 @@ private:
     return parts.make("reshape", parts.slice(parts.make("reshape", value, {rows}, true), d, placeOn(axes), 1, true),
                       {part}, true);
   }
-  /// `value` on the rank with coordinates 0 along the axes, `other` on all others.
+  /// `value` on the ranks with coordinates 0 along the axes, `other` on all others.
   Value onFirst(PartBuilder &parts, Value value, Value other, const Axes &axes) const {
     const Size place = placeOn(axes);
     const Value at = parts.make("dim_size", {}, {place, i64}, true),
@@ -379,7 +380,7 @@ private:
     return parts.make("where", {parts.make("equal", {at, first}, {}, true), value, other}, {}, true);
   }
 
-  /// The value as ranks need it, ahead of `user`.
+  /// The value with the sharding that `user` needs, on the ranks.
   Value onRanks(Value value, const Sharding &wanted, Operation *user) {
     Operation *def = value.getDefiningOp();
     if (def && def->hasTrait<OpTrait::ConstantLike>() && wanted.isWhole() &&
@@ -402,7 +403,7 @@ private:
     return made.local;
   }
 
-  /// Parts of a value of the program.
+  /// Distributes a value of the program over the ranks.
   Value scatter(PartBuilder &parts, Value value, const Sharding &wanted) {
     const TensorType whole = graph::fromMlir(value.getType());
     const Axes axes = axesOf(wanted);
@@ -424,13 +425,13 @@ private:
     return parts.deal(each, axes, graph::toMlir(value.getContext(), graph::partOf(whole, wanted, mesh)));
   }
 
-  /// One without terms to combine: the best of those that there are, or of the first.
+  /// A version without terms left to combine: an existing one, or the first version with its terms combined.
   OnRanks settled(SmallVector<OnRanks, 1> &variants, const Sharding &wanted) {
     for (const OnRanks &variant : variants)
       if (variant.partial.empty())
         return variant;
     OnRanks value = variants.front();
-    // As soon as it is there: what is exchanged hides behind what follows.
+    // Right after the value is computed, so that the exchange overlaps with later ops.
     OpBuilder at(value.local.getContext());
     at.setInsertionPointAfterValue(value.local);
     PartBuilder parts(at, value.local.getLoc(), mesh, value.local.getDefiningOp());
@@ -445,7 +446,7 @@ private:
       reduce(parts, value, rest);
     value.partial.clear();
     if (isWhole && all > 0)
-      variants.push_back(value); // others want it too
+      variants.push_back(value); // other readers need it as well
     return value;
   }
   void reduce(PartBuilder &parts, OnRanks &value, ArrayRef<unsigned> axes, bool inTurn = false) {
@@ -455,19 +456,19 @@ private:
     parts.putOnRanks(reduce);
     value.local = reduce;
   }
-  /// What one accelerator has of all its micro-batches is combined there first.
+  /// Combines the terms of the micro-batches of each accelerator first.
   void reduceInTime(PartBuilder &parts, OnRanks &value) {
     if (!mesh.time || !llvm::is_contained(value.partial, *mesh.time))
       return;
     llvm::erase(value.partial, *mesh.time);
     if (mesh.sizeOf(*mesh.time) == 1)
       return;
-    // As they come, so that what one micro-batch has is kept, not what all have; but with the same bits for any number
-    // of accelerators, as these combine.
+    // In the order of micro-batches, so that only one term at a time is kept. Under `deterministic` in a tree instead,
+    // as accelerators combine, so that the bits do not depend on their number.
     reduce(parts, value, *mesh.time, /*inTurn=*/!graph::isDeterministic(main));
   }
 
-  /// Where the sum is wanted in parts along the very axis, each rank sums its part alone.
+  /// If the sum is wanted in parts along this axis, each rank only combines its part: a reduce_scatter.
   bool reduceScatter(PartBuilder &parts, OnRanks &value, unsigned axis, const Sharding &wanted) {
     for (auto [d, list] : llvm::enumerate(wanted.dims)) {
       Axes longer = value.sharding.dims[d];
@@ -490,7 +491,7 @@ private:
     return false;
   }
 
-  /// A rank's part cut once more, for each rank along an axis.
+  /// Cuts a rank's part again, into one block for each rank along an axis.
   SmallVector<Value> blocksOf(PartBuilder &parts, Value local, unsigned d, unsigned axis) {
     const Size size = graph::fromMlir(local.getType()).shape[static_cast<int>(d)];
     SmallVector<Value> blocks;
@@ -505,7 +506,7 @@ private:
       const Axes &have = value.sharding.dims[d], &want = wanted.dims[d];
       return std::mismatch(have.begin(), have.end(), want.begin(), want.end()).first - have.begin();
     };
-    // An axis that goes from one dimension to another: blocks are exchanged.
+    // An axis moves from one dimension to another: an all-to-all of blocks.
     for (size_t from = 0; from < wanted.dims.size(); ++from)
       for (size_t to = 0; to < wanted.dims.size(); ++to) {
         Axes &have = value.sharding.dims[from], &there = value.sharding.dims[to];
@@ -526,7 +527,7 @@ private:
         have = outer;
         there.push_back(axis);
       }
-    for (size_t d = 0; d < wanted.dims.size(); ++d) { // gathered
+    for (size_t d = 0; d < wanted.dims.size(); ++d) { // gather dimensions that have too many axes
       Axes &have = value.sharding.dims[d];
       const auto stays = static_cast<size_t>(agrees(d));
       if (have.size() == stays)
@@ -537,7 +538,7 @@ private:
           partOf(graph::fromMlir(whole.getType()).shape[static_cast<int>(d)], ArrayRef(have).take_front(stays), mesh));
       have.truncate(stays);
     }
-    for (size_t d = 0; d < wanted.dims.size(); ++d) // cut
+    for (size_t d = 0; d < wanted.dims.size(); ++d) // cut dimensions that have too few
       for (Axes &have = value.sharding.dims[d]; have.size() < wanted.dims[d].size();) {
         const unsigned axis = wanted.dims[d][have.size()];
         const TensorType local = graph::fromMlir(value.local.getType());
@@ -554,7 +555,7 @@ private:
     return value;
   }
 
-  /// Of parts of a dimension the whole, of `size`.
+  /// Gathers the parts of a dimension into the whole, of `size`.
   Value gather(PartBuilder &parts, Value local, unsigned d, const Axes &axes, Size size) const {
     TensorType type = graph::fromMlir(local.getType());
     type.shape[static_cast<int>(d)] = size;
@@ -565,7 +566,7 @@ private:
     return made;
   }
 
-  /// The value for an op of the program itself.
+  /// The whole value, for an op of the program itself.
   Value inProgram(Value value, Operation *user) {
     Operation *def = value.getDefiningOp();
     if (def ? !ranks.contains(def) || kept.contains(def) : !graph::isArgumentOnRanks(main, cast<BlockArgument>(value).getArgNumber()))
@@ -578,7 +579,7 @@ private:
     SmallVector<OnRanks, 1> &variants = known[value];
     OnRanks from = variants.front();
     if (!from.partial.empty() && llvm::any_of(value.getUsers(), [&](Operation *each) { return ranks.contains(each); }))
-      from = settled(variants, from.sharding); // they need it too
+      from = settled(variants, from.sharding); // the ranks need the combined value too
     for (const OnRanks &variant : variants)
       if (variant.partial.empty() && variant.sharding.isWhole())
         from = variant;
@@ -592,7 +593,7 @@ private:
     Axes all = from.partial;
     all.append(cut);
     SmallVector<Value> values = parts.collect(from.local, all, /*onRanks=*/false);
-    for (size_t d = from.sharding.dims.size(); d-- > 0;) { // the last dimension's parts lie next to each other
+    for (size_t d = from.sharding.dims.size(); d-- > 0;) { // parts of the last dimension are adjacent
       const auto n = static_cast<size_t>(mesh.numAlong(from.sharding.dims[d]));
       SmallVector<Value> joined;
       for (size_t i = 0; i < values.size(); i += n)
@@ -609,17 +610,17 @@ private:
   Propagation &propagation;
   const llvm::DenseSet<Operation *> &ofStages;
   bool ofOneRank;                ///< graph::kRankProgramAttr
-  SmallVector<Operation *> done; ///< without results, and computed by the ranks
+  SmallVector<Operation *> done; ///< ops without results that the ranks compute
   struct Held {
     unsigned index;
     Value local;
     Sharding sharding;
   };
   SmallVector<Held> held; ///< arguments in the memory of ranks
-  llvm::DenseSet<Operation *> ranks; ///< ops that the ranks compute,
-  llvm::DenseSet<Operation *> kept;  ///< and of these, those that the program may compute as well
+  llvm::DenseSet<Operation *> ranks; ///< ops that the ranks compute
+  llvm::DenseSet<Operation *> kept;  ///< ops that both the ranks and the program compute
   llvm::DenseMap<Value, SmallVector<OnRanks, 1>> known;
-  llvm::DenseMap<Value, Value> whole; ///< what was put together for the program
+  llvm::DenseMap<Value, Value> whole; ///< values gathered for the program
 };
 
 class Shard : public impl::ShardBase<Shard> {
@@ -689,7 +690,7 @@ private:
     return success();
   }
 
-  /// Arguments and results of a rank's program are its parts, in the memory where the whole would be.
+  /// The arguments and results of a rank's program are its parts, in the memory in which the whole would be.
   static void bringToRanks(func::FuncOp main) {
     MLIRContext *context = main.getContext();
     const auto home = StringAttr::get(context, graph::kHomeAttr), ranks = StringAttr::get(context, graph::kRanks),

@@ -28,7 +28,8 @@ llvm::DenseMap<unsigned, int64_t> stagesOfStates(func::FuncOp main) {
     if (!main.getArgAttr(i, graph::kStateAttr))
       continue;
     std::optional<int64_t> common;
-    if (auto place = main.getArgAttrOfType<IntegerAttr>(i, graph::kStageAttr)) // it lies on that accelerator of the row
+    // its home is that accelerator of the row
+    if (auto place = main.getArgAttrOfType<IntegerAttr>(i, graph::kStageAttr))
       common = place.getInt();
     const bool agree = common || llvm::all_of(argument.getUsers(), [&](Operation *user) {
                          const auto stage = graph::stageOf(user);

@@ -1,4 +1,4 @@
-// Which stage of a pipeline computes an op without an annotation.
+// Assigns pipeline stages to ops without an annotation.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -7,19 +7,19 @@
 
 namespace tressel::passes {
 
-/// Gives ops without one a stage (ir/graph/Stage.h): that of all that read them, if these agree; else the last one
-/// among those of their operands. What updates a state that lies on an accelerator counts as read by the stage that
-/// reads the state. Where neither is known, an op has none: it is computed wherever it is read. Ops are on the way back
-/// if an operand is.
+/// Gives each op without a stage (ir/graph/Stage.h) that of all its readers, if they agree, or else the last stage
+/// among its operands. An op that updates a state on an accelerator counts as read by the stage that reads the state.
+/// If neither is known, the op has no stage and is computed wherever it is read. An op is on the way back if one of its
+/// operands is.
 ///
-/// An annotation that is no number from 0 on, and one of an op inside of a body, are errors at its line; so is a row of
-/// several accelerators where no op has one. `named` becomes the ops that had a stage before, and those that one stage
-/// alone reads: its accelerator computes them.
+/// Reports an annotation that is negative or no number, an annotation inside of a body, and a row of several
+/// accelerators without any annotated op. `named` becomes the set of ops that were annotated, and of those that a
+/// single stage reads: that stage's accelerator computes them.
 llvm::LogicalResult assignStages(mlir::func::FuncOp main, llvm::DenseSet<mlir::Operation *> &named);
-/// Of each argument that is a state, by its number, the stage of all that reads it, once ops have one; nothing where
-/// they differ.
+/// For each argument that is a state, by number: the stage that reads it, once ops have stages; nothing where its
+/// readers are of several.
 llvm::DenseMap<unsigned, int64_t> stagesOfStates(mlir::func::FuncOp main);
-/// Forgets all stages: of a program without a pipeline.
+/// Removes all stages from a program that runs without a pipeline.
 void forgetStages(mlir::func::FuncOp main);
 
 } // namespace tressel::passes

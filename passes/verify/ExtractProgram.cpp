@@ -17,7 +17,7 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   llvm::SetVector<Value> inputs;
   llvm::SetVector<Operation *> constants;
   for (Operation *op : ops) {
-    op->walk([&](Operation *nested) { // regions see the values around them
+    op->walk([&](Operation *nested) { // ops in regions use values from outside
       for (Value operand : nested->getOperands()) {
         Operation *def = operand.getDefiningOp(), *owner = operand.getParentBlock()->getParentOp();
         bool isWithin = def ? op->isProperAncestor(def) || inside.contains(def) : owner && op->isAncestor(owner);

@@ -42,7 +42,7 @@ void dropUnused(Example &graph) {
   setSignature(function);
 }
 
-/// The op at a place in the order of a walk; null behind the last.
+/// The op at a position of a walk; null past the end.
 mlir::Operation *opAt(Example &graph, size_t place) {
   mlir::Operation *found = nullptr;
   mainOf(*graph.module).getBody().walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
@@ -54,7 +54,7 @@ mlir::Operation *opAt(Example &graph, size_t place) {
   return found;
 }
 
-/// What the values of a program are when they are last computed.
+/// Records what each value of a program holds when it is last computed.
 class Values {
 public:
   explicit Values(Example &graph) {
@@ -69,7 +69,7 @@ public:
     }));
   }
   explicit operator bool() const { return good_; }
-  /// Zeros for what is never computed, in a branch; nothing for what has no size then.
+  /// Zeros for a value that is never computed, in a branch not taken; nothing if its size is then unknown.
   std::optional<op::HostTensor> operator[](mlir::Value value) const {
     auto found = computed_.find(value);
     if (found != computed_.end())
@@ -94,14 +94,14 @@ mlir::Value newInput(Example &graph, mlir::Type type, mlir::Location loc, op::Ho
   return mainOf(*graph.module).getBody().front().addArgument(type, loc);
 }
 
-/// Values of @main that are used in bodies around `op` come in as invariants.
+/// Makes values of @main that bodies around `op` use invariants of these bodies.
 void captureAround(mlir::Operation *op) {
   while ((op = op->getParentOp()))
     if (auto control = llvm::dyn_cast<graph::ControlOpInterface>(op))
       graph::captureInvariants(control);
 }
 
-/// Inputs in place of an op, with what it computes. False where that shows nothing: an output that is an input.
+/// Replaces an op by inputs that hold its results. False if that removes nothing: an output that becomes an input.
 bool replaceByInputs(Example &graph, mlir::Operation *op) {
   const bool isOutput =
       llvm::any_of(op->getUsers(), [&](mlir::Operation *user) { return user == terminatorOf(graph); });
@@ -121,7 +121,8 @@ bool replaceByInputs(Example &graph, mlir::Operation *op) {
   return true;
 }
 
-/// A body's ops in place of an op with bodies, as if it ran once. What further results hold becomes inputs.
+/// Replaces an op with bodies by the ops of one body, as if it ran once. Results that the body does not yield become
+/// inputs.
 bool replaceByBody(Example &graph, graph::ControlOpInterface op, unsigned number) {
   const Values values(graph);
   if (!values)
@@ -180,7 +181,7 @@ Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
     return true;
   };
 
-  // Outputs, one by one from the last; one stays.
+  // Drops outputs one by one, from the last; one must remain.
   for (unsigned i = mainOf(*best.module).getNumResults(); i-- > 0;) {
     if (mainOf(*best.module).getNumResults() == 1)
       break;
@@ -188,7 +189,7 @@ Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
     terminatorOf(candidate)->eraseOperand(i);
     accept(candidate);
   }
-  // Instead of an output, what it is computed from: the last ops go.
+  // Replaces an output by the operands of its op, which drops the last ops.
   for (unsigned i = 0; i < mainOf(*best.module).getNumResults();) {
     Example candidate = copyOf(*best.module, best.inputs);
     mlir::Operation *end = terminatorOf(candidate), *last = end->getOperand(i).getDefiningOp();
@@ -201,8 +202,8 @@ Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
       ++i;
   }
 
-  // Bodies in place of the ops that run them, and these without what they do not need; then inputs in place of ops,
-  // from the first: cutting near the output early would keep all that leads to it.
+  // Replaces ops with bodies by a body, and drops their unused operands; then replaces ops by inputs, from the first:
+  // starting near the output would keep all that leads to it.
   auto tryAt = [&](size_t place, llvm::function_ref<bool(Example &, mlir::Operation *)> change) {
     Example candidate = copyOf(*best.module, best.inputs);
     return change(candidate, opAt(candidate, place)) && accept(candidate);
@@ -221,13 +222,13 @@ Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
             return graph::simplifyControl(llvm::cast<graph::ControlOpInterface>(op));
           })) {
         progress = true;
-        --place; // what stands there now
+        --place; // visits the op that took its place
       }
     }
     for (size_t place = 0; mlir::Operation *op = opAt(best, place); ++place)
       if (op->getNumResults() > 0 && isComputed(op->getResult(0)) && tryAt(place, replaceByInputs)) {
         progress = true;
-        --place; // the ops after it moved up
+        --place; // later ops have moved up by one
       }
   }
   return best;

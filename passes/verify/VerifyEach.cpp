@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace tressel::passes {
 
-/// Flops and bytes of an op and what is nested in it.
+/// Flops and bytes of an op with those nested in it.
 static int64_t workOf(Operation *root) {
   int64_t work = 0;
   root->walk([&](Operation *op) {
@@ -48,7 +48,7 @@ LogicalResult verifyInPieces(ModuleOp module, const PipelineOptions &options) {
   };
   for (Operation &op : main->getBody().front().without_terminator()) {
     if (op.hasTrait<OpTrait::ConstantLike>())
-      continue; // copied to where they are used
+      continue; // constants are copied to their uses
     const int64_t own = workOf(&op);
     if (own > options.verifyWork) {
       op.emitRemark("is not checked after each pass: interpreting it takes ")
@@ -74,7 +74,7 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, const PipelineOptions &opt
     main->emitRemark("results are not compared after each pass: shapes are not known");
     return;
   }
-  // Symbolic sizes become small ones.
+  // Symbolic sizes get small values, so such programs are never too large.
   tooLarge = options.inputs.empty() && graph::symbolsOf(*main).empty() && workOf(*main) > options.verifyWork;
   if (tooLarge)
     return;
@@ -87,7 +87,7 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, const PipelineOptions &opt
   for (unsigned i = 0; i < main->getNumResults(); ++i)
     results.push_back(slot(main->getResultAttrOfType<StringAttr>(i, graph::kStateAttr),
                            main->getResultAttrOfType<StringAttr>(i, graph::kNameAttr), i));
-  // Different small sizes, so that one taken for another is noticed.
+  // Different small values, so that an exchange of two symbols is noticed.
   for (int64_t size = 3; Size symbol : graph::symbolsOf(*main)) {
     const dim::Bounds range = dim::bounds(symbol);
     dims.bind(symbol, std::clamp(size, range.lo, range.hi));
@@ -132,12 +132,12 @@ void DifferentialCheck::noteRanks(ModuleOp module) {
     mesh = *found;
 }
 
-/// What lay on the ranks as a whole has an argument, or a result, for each from now on.
+/// From here on, each argument or result that lies on the ranks has one argument or result per rank.
 void DifferentialCheck::expandRanks(ModuleOp module) {
   FailureOr<func::FuncOp> main = findMain(module);
   if (mesh.empty() || failed(main) || !*main || (*main)->hasAttr(graph::kCutAttr))
     return;
-  if ((*main)->hasAttr(graph::kRankProgramAttr)) { // one rank alone computes nothing that could be compared
+  if ((*main)->hasAttr(graph::kRankProgramAttr)) { // a single rank has no results that could be compared
     enabled = false;
     return;
   }
@@ -148,7 +148,7 @@ void DifferentialCheck::expandRanks(ModuleOp module) {
       const auto i = static_cast<unsigned>(newSlots.size());
       if (auto words = dyn_cast_if_present<StringAttr>(attributeOf(i, graph::kShardingAttr))) {
         const auto parts = graph::partsOf(value, graph::parseSharding(words, value.type.rank(), mesh).sharding, mesh);
-        // As ExpandRanks: what each accelerator has, micro-batches have in common.
+        // As in ExpandRanks: micro-batches of one accelerator share its arguments.
         const int64_t rows = attributeOf(i, graph::kStageAttr) ? 1 : mesh.inRow;
         for (int64_t row = 0, number = 0; row < rows; ++row)
           for (auto [rank, part] : llvm::enumerate(parts))
@@ -184,7 +184,7 @@ DifferentialCheck::Results DifferentialCheck::interpret(ModuleOp module) const {
 }
 
 namespace {
-/// A schedule run in issue order on real bytes, so that a wrong offset is a wrong result.
+/// Executes a schedule in issue order on real bytes, so that a wrong offset gives a wrong result.
 class ScheduleMachine {
 public:
   ScheduleMachine(ModuleOp module, sched::ProgramOp program, const dim::Values &dims)
@@ -261,7 +261,7 @@ private:
     return error;
   }
 
-  /// The memory a buffer lies in, and where.
+  /// The arena, binding or buffer that contains a buffer, and its offset.
   std::pair<Operation *, int64_t> spaceOf(sched::BufferOpInterface buffer) {
     sched::BufferRange range = sched::rangeOf(buffer.getBuffer());
     if (auto slot = dyn_cast<sched::BufferOp>(range.base); slot && slot.getOffset())
@@ -278,7 +278,7 @@ private:
   std::string run(sched::LaunchOp launch) {
     auto kernel = symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr());
     std::vector<op::HostTensor> results;
-    if (kernel.isExternal()) { // a pack: bytes that no body reads
+    if (kernel.isExternal()) { // a pack, whose bytes no body reads
       results.push_back(op::HostTensor::allocate(graph::fromMlir(kernel.getResultTypes()[0])));
     } else {
       llvm::DenseMap<Value, op::HostTensor> values;
@@ -313,7 +313,7 @@ private:
   sched::ProgramOp program;
   const dim::Values &dims;
   SymbolTableCollection symbols;
-  llvm::DenseMap<Value, int64_t> moved;                 // buffers that a loop moves: by how many bytes, now
+  llvm::DenseMap<Value, int64_t> moved;                 // buffers that a loop moves: offset in bytes at this iteration
   std::map<Operation *, std::vector<std::byte>> memory; // by arena, binding or buffer without a place
 };
 } // namespace

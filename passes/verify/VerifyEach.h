@@ -11,11 +11,12 @@ namespace tressel::passes {
 
 class DifferentialCheck {
 public:
-  /// Interprets the program as it is. What cannot be interpreted is not checked, and a remark says so, unless it is too
-  /// large.
+  /// Interprets the program as it is before any pass. A program that cannot be interpreted is not checked, and a remark
+  /// says so, unless the reason is that it is too large.
   DifferentialCheck(mlir::ModuleOp module, const PipelineOptions &options);
   bool isTooLarge() const { return tooLarge; }
-  /// Compares with the program before `pass`; an error that names the pass and the first value that differs.
+  /// Compares with the results before `pass`; on a difference, an error that names the pass and the first value that
+  /// differs.
   llvm::LogicalResult check(mlir::ModuleOp module, llvm::StringRef pass, Contract contract);
 
 private:

@@ -16,19 +16,20 @@
 namespace tressel::runtime {
 namespace {
 
-/// Free blocks are kept up to this many bytes in all, but those that queued tasks use, which nobody can free.
+/// Free blocks are kept up to this many bytes. Blocks that queued tasks still use do not count: they cannot be returned
+/// yet.
 constexpr int64_t kIdleBytes = int64_t(512) << 20;
-/// How many free blocks of a class are looked at: the last ones are the most likely to be in a cache.
+/// How many free blocks of a class are examined, the latest first, as those are most likely in a cache.
 constexpr size_t kLook = 16;
 constexpr size_t kReportLines = 4;
 
 struct Block {
   void *data = nullptr;
   int sizeClass = 0;
-  Uses uses;           ///< of tasks that may still use it, while it is free
-  const char *op = ""; ///< who made what it holds
+  Uses uses;           ///< while free: of queued tasks that may still use it
+  const char *op = ""; ///< the op that wrote its contents
   SourceLoc where;
-  Block *previous = nullptr, *next = nullptr; ///< among those that storages have
+  Block *previous = nullptr, *next = nullptr; ///< in the list of blocks in use
   int64_t bytes() const { return classBytes(sizeClass); }
 };
 
@@ -75,7 +76,7 @@ int64_t machineLimit() {
         text);
   }
   int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  // A container's bound, where there is one ("max" otherwise).
+  // The memory limit of a container, if there is one ("max" otherwise).
   if (std::ifstream file("/sys/fs/cgroup/memory.max"); file) {
     int64_t bound = 0;
     if (file >> bound && bound > 0)
@@ -87,7 +88,7 @@ int64_t machineLimit() {
 class Pool {
 public:
   static Pool &get() {
-    static Pool &pool = *new Pool(); // never destroyed: tensors with static lifetime give their blocks back
+    static Pool &pool = *new Pool(); // never destroyed: tensors with static lifetime return their blocks later
     return pool;
   }
 
@@ -151,7 +152,7 @@ public:
     limit_ = bytes;
   }
 
-  /// Bytes by who made them, the most first.
+  /// Bytes by the op and source line that allocated them, the largest first.
   std::vector<std::pair<std::string, int64_t>> holders() {
     std::lock_guard lock(mutex_);
     std::vector<std::pair<std::string, int64_t>> all;
@@ -161,7 +162,7 @@ public:
         return sum.first->op == b->op && sum.first->where.file == b->where.file &&
                sum.first->where.line == b->where.line;
       };
-      // Programs have few lines; what a line makes in a loop stands together.
+      // A linear search: programs have few lines, and blocks of one line in a loop are adjacent.
       if (auto it = std::find_if(sums.rbegin(), sums.rend(), same); it != sums.rend())
         it->second += b->bytes();
       else if (sums.size() < 256)

@@ -1,6 +1,6 @@
-// Memory of tasks' results, in stream order. A block belongs to a storage from submit() until the last handle of the
-// storage goes. Queued tasks may use it for longer: it is then free for tasks that run after them, which is known for
-// those of the same lane, and for everybody once they are done.
+// Memory for results of tasks, reused in stream order. A block belongs to a storage from submit() until the storage's
+// last handle is released. Queued tasks may use it longer than that: the block is then free for tasks that run after
+// them, which holds for later tasks of the same lane at once, and for all others when they are done.
 #pragma once
 
 #include "tressel/runtime/Engine.h"
@@ -11,16 +11,16 @@ namespace tressel::runtime {
 
 class Blocks {
 public:
-  /// Runs now, so it may only have bytes that nobody uses any more.
+  /// For a task that runs now: it may only get bytes that no queued task uses.
   static constexpr int kNoLane = -1;
 
   static StorageRef make(int64_t bytes);
-  /// Gives the storage its bytes, if it has none, for a task of that lane (of the process). False when there is no
-  /// memory within the bound.
+  /// Allocates the storage's bytes, if it has none, for a task of that lane (a number in the process). False if that
+  /// would exceed the memory limit.
   static bool materialize(Storage &storage, int lane, const TaskInfo &info);
-  /// Whether so many bytes more are within the bound, after idle ones were given back if need be.
+  /// Whether `bytes` more are within the limit, if need be after freeing idle blocks.
   static bool fits(int64_t bytes);
-  /// Who holds how much, for OutOfMemory: "cannot allocate 400 bytes: ...".
+  /// The largest holders of memory, for OutOfMemory: "cannot allocate 400 bytes: ...".
   static std::string report(int64_t bytes);
 
   static Engine::Memory memory();

@@ -23,28 +23,28 @@ thread_local constinit bool insideTask = false;
 
 namespace {
 
-/// An op below this runs inline whenever its inputs are there: handing it over would cost as much.
+/// An op below this runs inline if its inputs are ready: handing it over would take as long.
 constexpr double kTinyNs = 500;
-/// An op below this does so too, until the caller has spent kDebtNs on such ops since its last wait: it may have large
-/// work to hand over soon, which then starts late.
+/// So does an op below kSmallNs, until the caller has spent kDebtNs on such ops since its last wait: larger work that
+/// the caller submits later would start late.
 constexpr double kSmallNs = 20000, kDebtNs = 50000;
 constexpr uint32_t kEarlySamples = 4;
 
 thread_local constinit double inlineDebtNs = 0;
 thread_local constinit uint32_t sampleDice = 1;
 thread_local constinit uint32_t threadNumber = 0; // from 1 on
-/// numForks() when the first engine was made: its threads and locks are that process's.
+/// numForks() when the first engine was made. Its threads and locks exist in that process only.
 constexpr uint32_t kNoEngine = UINT32_MAX;
 std::atomic<uint32_t> forksOfEngines{kNoEngine};
 bool isForked() {
   const uint32_t forks = forksOfEngines.load(std::memory_order_relaxed);
   return forks != numForks() && forks != kNoEngine;
 }
-/// The lanes of Engine::global(), for the end of the process.
+/// The lanes of Engine::global(), for shutdown.
 Lanes *globalLanes = nullptr;
 
 int configuredLanes() {
-  ThreadPool::global(); // made here, and not in a thread of the engine, which may use few cores
+  ThreadPool::global(); // created here: a thread of the engine may be bound to few cores
   if (const char *text = std::getenv("TRESSEL_LANES")) {
     char *end = nullptr;
     const long n = std::strtol(text, &end, 10);
@@ -87,7 +87,8 @@ int logWaits() {
 
 bool OpCost::wantsSample() {
   const uint32_t n = samples_.load(std::memory_order_relaxed); // losing a count to another thread does not matter
-  sampleDice = sampleDice * 1664525u + 1013904223u;            // programs repeat themselves: not each 64th
+  // random, since a fixed interval may match the period of a program
+  sampleDice = sampleDice * 1664525u + 1013904223u;
   if (n >= kEarlySamples && sampleDice >> 26)
     return false;
   if (n <= kEarlySamples)
@@ -98,7 +99,7 @@ bool OpCost::wantsSample() {
 void OpCost::record(double ns) {
   const float old = ns_.load(std::memory_order_relaxed);
   const bool early = samples_.load(std::memory_order_relaxed) <= kEarlySamples;
-  // Later on, one call during which the system took the thread away must not make a tiny op look large.
+  // Bounds outliers: a call during which the thread was preempted must not make a tiny op look large.
   const float value = early ? static_cast<float>(ns) : std::min(static_cast<float>(ns), 4 * old + 100);
   ns_.store(old + (early ? 0.5f : 0.125f) * (value - old), std::memory_order_relaxed);
 }
@@ -164,7 +165,7 @@ Engine::Engine(int lanes) : lanes_(std::make_unique<Lanes>(lanes)) {
 
 Engine::~Engine() {
   if (isForked()) {
-    (void)lanes_.release(); // its threads and locks are the parent's
+    (void)lanes_.release(); // its threads and locks are the parent's, so it is leaked
     return;
   }
   lanes_.reset();
@@ -172,7 +173,7 @@ Engine::~Engine() {
 }
 
 StorageRef Engine::output(int64_t bytes) {
-  constexpr int64_t kAtOnce = 3840; // Storage has these bytes behind its header, without a lock
+  constexpr int64_t kAtOnce = 3840; // Storage allocates up to this many bytes together with its header, without a lock
   return bytes <= kAtOnce ? Storage::allocate(bytes) : Blocks::make(bytes);
 }
 
@@ -239,10 +240,10 @@ bool Engine::runNow(const TaskInfo &info, std::span<Storage *const> inputs, std:
     if (!output->data()) [[unlikely]]
       if (!Blocks::materialize(*output, Blocks::kNoLane, info)) {
         if (!insideTask)
-          return false; // queueing it makes the caller help until there is memory
+          return false; // queued instead: push() runs other tasks until there is memory
         throw OutOfMemory(Error::Details{Blocks::report(output->bytes()), info.where, info.op});
       }
-  // What runs here takes less time than another thread takes to join in.
+  // An inline task is shorter than the time that other threads need to join.
   const int share = std::exchange(ThreadPool::share, insideTask ? ThreadPool::share : 1);
   lanes_->runTask({}, info, inputs.data(), inputs.size(), outputs.data(), outputs.size(), invoke, closure);
   ThreadPool::share = share;
@@ -264,7 +265,7 @@ static void checkNotInTask() {
     throwError<RuntimeError>("a task cannot wait for other tasks");
 }
 
-/// What the caller asked for by name is no hidden wait.
+/// A wait that the program asked for by name is not hidden.
 static bool isHidden(const char *what) { return std::strcmp(what, "wait") != 0 && std::strcmp(what, "wait_all") != 0; }
 
 static void waitForPoint(Lanes &lanes, Point point, SourceLoc waitedAt, const char *what) {
@@ -326,7 +327,7 @@ void Engine::waitAll(SourceLoc waitedAt) {
   {
     std::lock_guard lock(lanes_->failuresMutex);
     std::stable_sort(lanes_->failures.begin(), lanes_->failures.end(),
-                     [](const auto &a, const auto &b) { return a.order < b.order; }); // lanes finish when they like
+                     [](const auto &a, const auto &b) { return a.order < b.order; }); // lanes finish in any order
     for (const Lanes::Unseen &f : lanes_->failures)
       if (!f.why->observed.exchange(true))
         unseen.push_back(f.why);

@@ -1,11 +1,11 @@
-// How the end of the process waits for the engine.
+// Lets the end of the process wait for the engine.
 #pragma once
 
 #include <chrono>
 
 namespace tressel::runtime {
 
-/// Returns when Engine::global() has done all that was submitted before, or else, with false, at `until`.
+/// Returns true when all that was submitted to Engine::global() before is done, or false at `until`.
 bool finishQueued(std::chrono::steady_clock::time_point until);
 
 } // namespace tressel::runtime

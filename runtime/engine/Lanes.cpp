@@ -21,15 +21,16 @@ LaneTable laneTable;
 
 namespace {
 
-/// What it takes to hand a task to another thread: a task changes lanes only where that is won.
+/// Cost of handing a task to another thread: a task moves to another lane only if it starts earlier by more than this.
 constexpr double kHandOverNs = 20000;
-/// How long a thread looks for work, or for the end of what it waits for, before it sleeps: about what two wake-ups
-/// take. A producer that hands over op after op must not pay for waking it each time.
+/// How long a thread spins for work, or for the point it waits for, before it sleeps: about the cost of two wake-ups.
+/// Without it a producer of many small ops would pay for a wake-up at each.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr double kUnknownNs = 20000;
-/// With more of them the system looks for idle ones by itself.
+/// With more cores the kernel's scheduler finds idle ones by itself.
 [[maybe_unused]] constexpr size_t kFewCores = 4;
-/// Chains of smaller ops stay together until they are long: to wake a thread for one takes longer than the op.
+/// A chain of ops smaller than this stays on one lane until it is long: waking a thread for one takes longer than the
+/// op.
 constexpr double kLeastToSpreadNs = 5000;
 
 bool reached(uint64_t packed) { return packed == 0 || Engine::reached(unpack(packed)); }
@@ -106,7 +107,7 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
   if (!why) {
     const size_t n = numInputs + numOutputs;
     void *local[16];
-    StorageRef many; // recycled, as the storages of small tensors are
+    StorageRef many; // from the recycling allocator, as small tensors are
     void **pointers = local;
     if (n > 16) {
       many = Storage::allocate(static_cast<int64_t>(n * sizeof(void *)));
@@ -133,7 +134,7 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
       failures.push_back({point, why, order});
     }
   }
-  // A success clears what an earlier task left in a reused storage.
+  // A success clears the failure of an earlier task in a reused storage.
   for (size_t i = 0; i < (keepsStates ? numResults : numOutputs); ++i)
     if (why || outputs[i]->failed_.load(std::memory_order_relaxed)) [[unlikely]]
       outputs[i]->fail(why);
@@ -163,7 +164,7 @@ Lanes::Waits Lanes::waitsOf(std::span<Storage *const> inputs, std::span<Storage 
       waits.latest = point;
     for (uint32_t i = 0; i < waits.n; ++i)
       if (unpack(waits.points[i]).lane == point.lane) {
-        waits.points[i] = std::max(waits.points[i], pack(point)); // of one lane: by number
+        waits.points[i] = std::max(waits.points[i], pack(point)); // in one lane the largest number implies the others
         return;
       }
     waits.points[waits.n++] = pack(point);
@@ -177,7 +178,7 @@ Lanes::Waits Lanes::waitsOf(std::span<Storage *const> inputs, std::span<Storage 
       check(ready.lane / kLanesPerEngine);
       add(ready);
     }
-  // The last task of each lane that may use the bytes; they wrote them, too.
+  // The last task of each lane that may use the bytes, which includes the last writer.
   for (Storage *output : outputs)
     if (const Uses uses = output->lastUse(); !Engine::reached(uses)) {
       check(uses.engine);
@@ -195,7 +196,7 @@ double Lanes::remainingNs(uint32_t lane) const {
   return std::max(0.0, l.submittedNs - l.doneNs.load(std::memory_order_relaxed));
 }
 
-/// Until that task is done. Under the producers' mutex, so no slot is written.
+/// Estimated time until that task is done. Needs the producers' mutex, so that no slot of the ring is overwritten.
 double Lanes::remainingNs(Point upTo) {
   Lane &l = lanes_[upTo.lane % kLanesPerEngine];
   uint64_t low = l.head.load(std::memory_order_relaxed), high = l.tail.load(std::memory_order_relaxed);
@@ -218,15 +219,15 @@ uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
   const double homeNs = remainingNs(home);
   const bool isSmall = ns < kHandOverNs;
   if (isSmall && waits.n && homeNs < kHandOverNs)
-    return home; // it follows what it reads
-  // When all that it waits for is done.
+    return home; // it follows its operand
+  // Estimated time until all its dependences are done.
   double there = 0;
   for (uint32_t i = 0; i < waits.n; ++i)
     there = std::max(there, remainingNs(unpack(waits.points[i])));
   uint32_t best = home;
   if (isSmall && waits.n) {
-    // Behind other chains' ops in a long queue: it goes with what follows it where less is queued, and loses nothing,
-    // as the time that it takes to hand over is hidden.
+    // Its own lane has a long queue of other chains' ops: it moves to a shorter one, and later ops of the chain follow
+    // it. The hand-over costs nothing, as it overlaps with the queue.
     if (there < kHandOverNs || there + ns / 2 > homeNs)
       return home;
     double least = homeNs - kHandOverNs;
@@ -235,8 +236,8 @@ uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
         best = lane, least = queued;
     return best;
   }
-  // Where it can start earlier, by more than it takes to hand it over. A first op of a chain takes those that follow it
-  // along, so it goes for less.
+  // Moves to a lane where it starts earlier by more than the hand-over takes. The first op of a chain moves for less,
+  // as the rest of the chain follows it.
   double start = homeNs - (!waits.n && ns >= kLeastToSpreadNs ? std::min(kHandOverNs, ns / 2) : kHandOverNs);
   for (uint32_t lane = 0; lane < count; ++lane)
     if (const double mine = std::max(there, remainingNs(lane)); mine < start)
@@ -246,7 +247,7 @@ uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
   return best;
 }
 
-/// The caller runs half of the lane, or waits for whoever does.
+/// Waits until half of the full lane is done; the caller executes it itself if the token is free.
 void Lanes::makeRoom(std::unique_lock<std::mutex> &lock, uint32_t lane, const TaskInfo &info) {
   Lane &l = lanes_[lane];
   const uint64_t middle = l.ring[(l.tail.load(std::memory_order_relaxed) - Lane::kRing / 2) % Lane::kRing].sequence;
@@ -262,7 +263,7 @@ void Lanes::makeRoom(std::unique_lock<std::mutex> &lock, uint32_t lane, const Ta
 Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
                   const Engine::ClosureOps &ops, void *closure) {
   const size_t n = inputs.size() + outputs.size();
-  StorageRef many; // recycled, as the storages of small tensors are
+  StorageRef many; // from the recycling allocator, as small tensors are
   if (n > Task::kInlineStorages)
     many = Storage::allocate(static_cast<int64_t>(n * sizeof(Storage *)));
   const double ns = info.cost ? info.cost->estimateNs() : kUnknownNs;
@@ -277,7 +278,7 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
       l.ring.reset(new Task[Lane::kRing]);
     if (l.tail.load(std::memory_order_relaxed) - l.head.load(std::memory_order_acquire) >= Lane::kRing) {
       makeRoom(lock, lane, info);
-      continue; // what was unfinished may be done, and another lane be better
+      continue; // dependences may be done by now, and another lane may be better
     }
     Storage *without = nullptr;
     for (Storage *output : outputs)
@@ -320,12 +321,13 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   task.list = std::move(many);
   std::copy(inputs.begin(), inputs.end(), task.storages);
   std::copy(outputs.begin(), outputs.end(), task.storages + inputs.size());
-  entry(lane).submitted.store(point.sequence, std::memory_order_release); // before uses name the task: Engine::reached
+  // before uses refer to the task: Engine::reached
+  entry(lane).submitted.store(point.sequence, std::memory_order_release);
   for (size_t i = 0; i < n; ++i) {
     Storage &s = *task.storages[i];
     s.references_.fetch_add(Storage::kTask, std::memory_order_relaxed);
     Uses uses = s.lastUse();
-    uses.engine = static_cast<uint8_t>(engine); // uses of another engine are over: it was looked after above
+    uses.engine = static_cast<uint8_t>(engine); // uses of another engine are over: waitsOf has checked
     uses.lanes = static_cast<uint8_t>((Engine::reached(s.lastUse()) ? 0 : uses.lanes) | 1u << lane);
     uses.sequence = point.sequence;
     s.lastUse_.store(pack(uses), std::memory_order_release);
@@ -335,9 +337,11 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   ops.move(task.closure, closure);
   const uint32_t numWaits = task.numWaits;
   const Point firstWait = numWaits ? unpack(task.waits[0]) : Point();
-  if (numWaits && l.head.load() == position) // it is the next one, so nobody need look
+  // it is the head of its lane, so no thread need examine it before the wait is over
+  if (numWaits && l.head.load() == position)
     l.blockedOn.store(pack(firstWait));
-  l.tail.store(position + 1); // sequentially consistent, like `parked_`: one of the two sees the other
+  // sequentially consistent, as `parked_` is: either this thread sees the sleeper, or the sleeper sees the task
+  l.tail.store(position + 1);
 #ifdef __linux__
   if (choosesCores_ && parked_.load(std::memory_order_relaxed))
     keepOffCaller(sched_getcpu());
@@ -346,8 +350,8 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   numQueued.fetch_add(1, std::memory_order_relaxed);
   if (numWaits)
     numCrossed.fetch_add(1, std::memory_order_relaxed);
-  // A thread that looks for work finds it, if it has a core: soon it has the token, then. Nobody is woken for a task that has to
-  // wait, but by what it waits for.
+  // A spinning worker that has a core finds the task and soon holds the token. No thread is woken for a task that has
+  // to wait; reaching the point that it waits for wakes one.
   const bool isFound = spinning_.load() && position - l.head.load(std::memory_order_relaxed) < 4;
   if (parked_.load() && !isFound && !l.token.load() && reached(l.blockedOn.load()) && (!numWaits || want(firstWait))) {
     wakeWorker();
@@ -358,7 +362,7 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
 //--- Executing
 //----------------------------------------------------------------------------------------------------------
 
-/// Runs tasks until `target` is done, the lane is empty, or its next task has to wait. The token is held.
+/// Runs tasks until `target` is done, the lane is empty, or the head has to wait. Needs the token.
 Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind kind) {
   Lane &l = lanes_[lane];
   std::atomic<uint64_t> &done = entry(lane).done;
@@ -373,7 +377,8 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
     if (progress.blockedOn)
       break;
     const uint64_t sequence = task.sequence;
-    // Ops that run side by side use a core each: split, they would take turns.
+    // Concurrent ops share the pool's threads: each may use its part only. Split over all of them, they would take
+    // turns.
     const int others = numOthers(lane);
     ThreadPool::share = others ? std::max(1, ThreadPool::global().numThreads() / (1 + others)) : 0;
     runTask({number(lane), sequence}, task.info, task.storages, task.numInputs, task.storages + task.numInputs,
@@ -383,7 +388,8 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
       task.storages[i]->release(Storage::kTask);
     task.list = {};
     l.doneNs.store(task.endNs, std::memory_order_relaxed);
-    done.store(sequence); // sequentially consistent, like `wanted`: one of the two sees the other
+    // sequentially consistent, as `wanted` is: either this thread sees the waiter, or the waiter sees the task done
+    done.store(sequence);
     l.head.store(++at, std::memory_order_release);
     ++progress.ran;
     if (sequence >= l.wanted.load())
@@ -398,12 +404,12 @@ void Lanes::releaseToken(uint32_t lane, Point blockedOn) {
   Lane &l = lanes_[lane];
   l.blockedOn.store(blockedOn ? pack(blockedOn) : 0);
   l.token.store(false);
-  if (blockedOn && !want(blockedOn)) { // whoever reaches it wakes the threads
+  if (blockedOn && !want(blockedOn)) { // reaching that point wakes the threads
     if (l.wanted.load() != UINT64_MAX)
-      wakeAll(l); // who waits for this lane may help the other one
+      wakeAll(l); // callers that wait for this lane may help with the other one
     return;
   }
-  // Tasks that came while we held the token, or that we left, are somebody's now.
+  // Wakes a thread for tasks that came while this one held the token, or that it left.
   if (l.head.load() != l.tail.load()) {
     if (parked_.load() && !spinning_.load())
       wakeWorker();
@@ -420,16 +426,16 @@ bool Lanes::want(Point point) {
 }
 
 void Lanes::wakeWorker() {
-  { std::lock_guard lock(mutex_); } // whoever checked before us is asleep by now
+  // a worker that found nothing before this point is asleep now, so it gets the notification
+  { std::lock_guard lock(mutex_); }
   notifyWorker();
 }
-/// The last worker only when no other is asleep.
+/// Wakes the last worker only if no other is asleep.
 void Lanes::notifyWorker() { (lastParked_.load() && parked_.load() == 1 ? lastWork_ : work_).notify_one(); }
 
-/// A thread that is woken comes to the core of whoever woke it and stays there for as long as that one runs, with a
-/// core free beside it: on machines of few cores the system often looks no further. So workers may use all cores but
-/// the caller's. Where there are as many workers as cores, each has one, and the last one, which is woken last, has the
-/// caller's. Under the producers' mutex.
+/// Linux places a woken thread on the core of the thread that woke it, and on machines of few cores often leaves it
+/// there though another core is idle. So workers may use all cores but the caller's. With as many workers as cores,
+/// each is bound to one core; the last worker, which is woken last, gets the caller's. Needs the producers' mutex.
 void Lanes::keepOffCaller(int core) {
 #ifdef __linux__
   if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &allowed_) ||
@@ -447,7 +453,7 @@ void Lanes::keepOffCaller(int core) {
         ++next;
       CPU_SET(i + 1 < workers_.size() ? next++ : core, &wanted);
     }
-    // Whoever else has chosen the cores of these threads is right.
+    // An affinity that differs from what was set here was set by the application, which is respected: stop choosing.
     if (pthread_getaffinity_np(workers_[i].native_handle(), sizeof(set), &set) != 0 || !CPU_EQUAL(&set, &given_[i]) ||
         pthread_setaffinity_np(workers_[i].native_handle(), sizeof(wanted), &wanted) != 0) {
       choosesCores_ = false;
@@ -461,7 +467,7 @@ void Lanes::keepOffCaller(int core) {
 void Lanes::wakeAll(Lane &lane) {
   {
     std::lock_guard lock(mutex_);
-    lane.wanted.store(UINT64_MAX); // those that go on waiting say so again
+    lane.wanted.store(UINT64_MAX); // threads that still wait lower it again
   }
   if (waiting_.load())
     progress_.notify_all();
@@ -472,7 +478,7 @@ void Lanes::wakeAll(Lane &lane) {
 bool Lanes::isRunnable(Lane &lane) {
   return lane.head.load() != lane.tail.load() && !lane.token.load() && reached(lane.blockedOn.load());
 }
-/// Lanes that are executed, or could be.
+/// Number of other lanes that are executed or could be.
 int Lanes::numOthers(uint32_t lane) {
   int n = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -504,9 +510,9 @@ void Lanes::startWorkers() {
 void Lanes::workerLoop(uint32_t preferred) {
   onLaneThread = true;
 #ifdef SCHED_BATCH
-  // A caller that hands over work goes on with it: the thread that it wakes does not take its core from it.
+  // The caller goes on after handing over work: with SCHED_BATCH the woken thread does not preempt it.
   const sched_param none{};
-  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); // where it is refused, all works as well
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); // optional: may be refused
 #endif
   for (;;) {
     bool ran = false;
@@ -514,7 +520,7 @@ void Lanes::workerLoop(uint32_t preferred) {
       const uint32_t lane = (preferred + i) % count;
       if (!isRunnable(lanes_[lane]) || !takeToken(lanes_[lane]))
         continue;
-      // This thread may have been the only one that was awake.
+      // Keeps one worker awake for the other lanes while this one executes.
       if (parked_.load() && anyRunnable())
         wakeWorker();
       const Progress progress = execute(lane, UINT64_MAX, TaskRecord::Kind::Lane);
@@ -522,7 +528,7 @@ void Lanes::workerLoop(uint32_t preferred) {
       ran |= progress.ran != 0;
     }
     const bool isLast = preferred + 1 == count;
-    if (ran || ((!isLast || count == 1) && spin())) // the last one may have the caller's core
+    if (ran || ((!isLast || count == 1) && spin())) // the last worker may share the caller's core, so it does not spin
       continue;
     std::unique_lock lock(mutex_);
     parked_.fetch_add(1);
@@ -545,7 +551,8 @@ void Lanes::workerLoop(uint32_t preferred) {
   }
 }
 
-/// True when there is something to run. One thread looks at a time: others' work is slowed by it.
+/// Spins for runnable tasks. Returns whether there are any. Only one thread spins at a time, as spinning slows down the
+/// others.
 bool Lanes::spin() {
   if (spinning_.exchange(true, std::memory_order_acquire))
     return false;
@@ -557,9 +564,10 @@ bool Lanes::spin() {
       __builtin_ia32_pause();
     }
     if (!found)
-      sched_yield(); // who has work to do comes first
+      sched_yield(); // threads with work go first
   } while (!found && std::chrono::steady_clock::now() < until);
-  spinning_.store(false); // before it looks once more: one of it and a producer sees the other
+  // before the last check of the queues, so that either this thread sees a new task or its producer sees no spinner
+  spinning_.store(false);
   return found;
 }
 
@@ -576,13 +584,13 @@ bool Lanes::waitFor(Point point, Deadline until) {
       const Progress progress = execute(lane, point.sequence, TaskRecord::Kind::Helped);
       numHelped.fetch_add(progress.ran, std::memory_order_relaxed);
       releaseToken(lane, progress.blockedOn);
-      // What the lane waits for has a smaller number, and stands at the head of its own lane or behind smaller ones:
-      // this ends, and comes to no lane twice.
+      // The task that blocks the lane has a smaller number and is at the head of its lane or behind smaller ones. So
+      // the recursion ends, and visits no lane twice.
       if (progress.blockedOn && !waitFor(progress.blockedOn, until))
         return false;
       continue;
     }
-    // Somebody runs it. Where a core is free it is looked after for as long as falling asleep and waking would take.
+    // Another thread executes the lane. If a core is free, spins for as long as sleeping and waking would take.
     if (std::exchange(mayLook, false) &&
         executing_.load(std::memory_order_relaxed) < ThreadPool::global().numThreads()) {
       const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -632,7 +640,7 @@ bool Lanes::drain(Deadline until) {
 }
 
 std::string Lanes::describe(Point point) {
-  std::lock_guard lock(producers_); // slots are not written again meanwhile
+  std::lock_guard lock(producers_); // keeps slots from being overwritten
   Lane &l = lanes_[point.lane % kLanesPerEngine];
   for (uint64_t at = l.head.load(); at != l.tail.load(); ++at)
     if (const Task &task = l.ring[at % Lane::kRing]; task.sequence == point.sequence)

@@ -1,8 +1,8 @@
-// The lanes of an engine: rings of queued tasks, who runs them, and who waits for them.
+// The lanes of an engine: rings of queued tasks, the threads that run them, and the callers that wait for them.
 //
-// Producers share one mutex, which numbers the tasks. Whoever holds a lane's token executes it: one of the engine's
-// threads, or a caller that waits. A lane whose next task waits for another lane is left, and taken up again when that
-// one has come far enough.
+// Producers share one mutex, which numbers the tasks. The thread that holds a lane's token executes the lane: a worker
+// of the engine, or a caller that waits. A lane whose head waits for another lane is released, and resumed when that
+// lane has reached the point.
 #pragma once
 
 #include "tressel/runtime/Engine.h"
@@ -20,8 +20,8 @@
 
 namespace tressel::runtime {
 
-/// How far each lane of the process is. An engine's numbers go on where those of the one before in its place ended, so
-/// that old points stay reached.
+/// Progress of each lane of the process. A new engine continues the numbers of the engine that had its place before, so
+/// that points of that one stay reached.
 struct LaneTable {
   struct alignas(64) Entry {
     std::atomic<uint64_t> done{0};      ///< number of the last finished task
@@ -43,9 +43,9 @@ struct Task {
   uint32_t numInputs, numOutputs, numWaits;
   TaskInfo info;
   uint64_t sequence;
-  int64_t submitNs; ///< while records are made; so the next
+  int64_t submitNs; ///< these two only while records are made
   uint32_t caller;
-  double endNs; ///< of the lane's estimated work up to here
+  double endNs; ///< estimated work of the lane up to and including this task
   Storage *inlineStorages[kInlineStorages];
   uint64_t waits[kLanesPerEngine]; ///< packed points of other lanes
   alignas(16) std::byte closure[Engine::kClosureBytes];
@@ -56,21 +56,21 @@ struct alignas(64) Lane {
   std::atomic<uint64_t> head{0}; ///< tasks that have run
   std::atomic<uint64_t> tail{0}; ///< tasks that were queued; written under the producers' mutex
   std::atomic<bool> token{false};
-  std::atomic<uint64_t> blockedOn{0}; ///< the packed point that the head was seen to wait for, 0: none
-  /// The first number that a sleeping waiter or a blocked lane waits for; lowered and reset under the mutex.
+  std::atomic<uint64_t> blockedOn{0}; ///< packed point that the task at the head was seen to wait for, 0: none
+  /// The least number that a sleeping caller or a blocked lane waits for; lowered and reset under the mutex.
   std::atomic<uint64_t> wanted{UINT64_MAX};
-  std::atomic<double> doneNs{0}; ///< estimated work of the finished tasks
-  double submittedNs = 0;        ///< and of all; under the producers' mutex
+  std::atomic<double> doneNs{0}; ///< estimated work of finished tasks
+  double submittedNs = 0;        ///< estimated work of all submitted tasks; under the producers' mutex
   std::unique_ptr<Task[]> ring;  ///< made with the first task
 };
 
-/// Of this thread, from 1 on: small numbers for records and counts.
+/// A number for this thread, from 1 on, small enough for records and counts.
 uint32_t recordThread();
 /// TRESSEL_LOG_WAITS: 0, 1 for hidden waits, 2 for all.
 int logWaits();
-/// Inside of a task calls run inline, and waits are refused.
+/// Set while a task runs: calls then run inline, and waits are refused.
 extern thread_local constinit bool insideTask;
-/// Throws in the child of a fork.
+/// Throws in the child of a fork, which has neither the threads nor valid locks.
 void checkCaller();
 
 class Lanes {
@@ -79,13 +79,13 @@ public:
   explicit Lanes(int count);
   ~Lanes();
 
-  const uint32_t engine; ///< place in the table
+  const uint32_t engine; ///< index in the lane table
   const uint32_t count;
 
   LaneTable::Entry &entry(uint32_t lane) { return laneTable.lanes[engine * kLanesPerEngine + lane]; }
   uint16_t number(uint32_t lane) const { return static_cast<uint16_t>(engine * kLanesPerEngine + lane); }
 
-  /// Runs the op over its storages, or inherits a failure; the outputs carry the outcome.
+  /// Runs the op over its storages, or passes on the failure of an input; the outputs record the outcome.
   using Invoke = int32_t (*)(void *closure, const TaskView &view);
   void runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs, Storage *const *outputs,
                size_t numOutputs, Invoke invoke, void *closure, const Task *queued = nullptr,
@@ -94,10 +94,10 @@ public:
   Point push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
              const Engine::ClosureOps &ops, void *closure);
 
-  /// Returns when the task is done, helping; false if the deadline came first.
+  /// Runs queued tasks while it waits. Returns true once the task is done, false if the deadline comes first.
   bool waitFor(Point point, Deadline until = Deadline::max());
   void waitFor(Uses uses);
-  /// All that was submitted before.
+  /// Waits for all tasks submitted before the call.
   bool drain(Deadline until = Deadline::max());
   /// The lane and line of a queued task, for logs: "matmul (train.cpp:42)"; "" when it is done.
   std::string describe(Point point);
@@ -105,11 +105,11 @@ public:
   struct Unseen {
     Point point;
     FailureRef why;
-    uint64_t order; ///< the number of the task, or of the last queued one before it
+    uint64_t order; ///< number of the task; of an inline one, that of the task queued last before it
   };
   std::mutex failuresMutex;
-  std::vector<Unseen> failures; ///< of tasks themselves, not inherited; seen ones are dropped now and then
-  /// Nothing is queued, and no failure is kept.
+  std::vector<Unseen> failures; ///< failures of tasks themselves, not inherited; observed ones are dropped now and then
+  /// Whether nothing is queued and no failure is kept.
   bool isIdle();
   void printUnseen();
 
@@ -119,7 +119,7 @@ public:
   void start(size_t limit);
   std::vector<TaskRecord> stop();
 
-  // Counts, those of tasks that ran in submit() in a few lines of memory, so that threads seldom meet in one.
+  // Counts of tasks that ran in submit(), spread over several cache lines so that threads seldom contend.
   static constexpr size_t kCounts = 8;
   struct alignas(64) Count {
     std::atomic<uint64_t> n{0};
@@ -130,12 +130,12 @@ public:
 private:
   struct Progress {
     uint64_t ran = 0;
-    Point blockedOn; ///< why it stopped, if not at the target or the lane's end
+    Point blockedOn; ///< the point that stopped it; none if it reached the target or the lane's end
   };
   struct Waits {
     uint64_t points[kLanesPerEngine];
     uint32_t n = 0;
-    Point latest; ///< of all that is not there yet, on any lane
+    Point latest; ///< the highest point of any lane that is not reached yet
   };
 
   Waits waitsOf(std::span<Storage *const> inputs, std::span<Storage *const> outputs);
@@ -149,7 +149,7 @@ private:
   }
   Progress execute(uint32_t lane, uint64_t target, TaskRecord::Kind kind);
   void releaseToken(uint32_t lane, Point blockedOn);
-  /// Somebody is told when the point is reached. True when it is already.
+  /// Requests a wake-up when the point is reached. Returns whether it is reached already.
   bool want(Point point);
   bool isRunnable(Lane &lane);
   int numOthers(uint32_t lane);
@@ -165,19 +165,19 @@ private:
   Lane lanes_[kLanesPerEngine];
   std::mutex producers_;
   uint64_t next_;         ///< number of the next task
-  uint32_t lastLane_ = 0; ///< that a task without dependencies went to
+  uint32_t lastLane_ = 0; ///< lane of the last task without dependences
   std::vector<std::thread> workers_;
 
-  std::mutex mutex_;                                   ///< of the two conditions
-  std::condition_variable work_, lastWork_, progress_; ///< lastWork_: of the last worker, which sleeps longest
-  std::atomic<uint32_t> parked_{0}, waiting_{0};       ///< threads that sleep: of the engine, and callers
+  std::mutex mutex_;                                   ///< for the condition variables
+  std::condition_variable work_, lastWork_, progress_; ///< lastWork_: for the last worker, which is woken last
+  std::atomic<uint32_t> parked_{0}, waiting_{0};       ///< threads asleep: workers, and callers
   std::atomic<bool> lastParked_{false};
-  std::atomic<int> callersCore_{-1}; ///< that workers were told to leave alone
-  bool choosesCores_ = false;        ///< under the producers' mutex, like those below
+  std::atomic<int> callersCore_{-1}; ///< core that workers were told to avoid
+  bool choosesCores_ = false;        ///< under the producers' mutex, like the next member
 #ifdef __linux__
   cpu_set_t allowed_, given_[kLanesPerEngine]; ///< cores of the process, and of each worker
 #endif
-  std::atomic<int> executing_{0}; ///< threads
+  std::atomic<int> executing_{0}; ///< threads that execute a lane
   std::atomic<bool> spinning_{false};
   bool stop_ = false;
 
@@ -186,10 +186,10 @@ private:
   size_t recordLimit_ = 0;
 };
 
-/// While a caller stands still: counts for its log line and record. Does nothing when neither is wanted.
+/// Counts and times a blocking wait of a caller, for its log line and record. Does nothing when neither is enabled.
 class WaitScope {
 public:
-  /// `hidden`: nobody asked for it by name.
+  /// `hidden`: a wait that the program did not ask for by name.
   WaitScope(Lanes &lanes, TaskRecord::Kind kind, const char *what, SourceLoc where, Point point, bool hidden);
   ~WaitScope();
   WaitScope(const WaitScope &) = delete;

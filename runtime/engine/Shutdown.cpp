@@ -18,7 +18,7 @@
 namespace tressel::runtime {
 namespace {
 
-/// For compilations that have begun, and for threads that must not begin one: a trace may be open that never ends.
+/// How long to wait for compilations that have begun, and for threads that block new ones: an open trace may never end.
 constexpr auto kPatience = std::chrono::seconds(5);
 
 struct Process {
@@ -26,7 +26,7 @@ struct Process {
   std::condition_variable changed;
   std::vector<ShutdownStep> steps; ///< by stage
   int held = 0;                    ///< threads with a StaticsUse
-  uint64_t ended = 0;              ///< uses so far
+  uint64_t ended = 0;              ///< number of StaticsUse that have ended
   bool isRegistered = false;
   bool begun = false, closed = false;
   pthread_key_t threadEnd;
@@ -34,10 +34,10 @@ struct Process {
 
 thread_local constinit int heldHere = 0;
 thread_local constinit bool endsProcess = false;
-/// The thread ends, and the process does not.
+/// The thread ends, but not the process.
 thread_local constinit bool onlyThreadEnds = false;
 
-/// Never destroyed: threads may look at it until the process is gone.
+/// Never destroyed: threads may use it until the process ends.
 Process &process() {
   static Process &process = *[] {
     auto *made = new Process();
@@ -49,7 +49,8 @@ Process &process() {
                      p.begun = p.closed = false;
                      p.mutex.unlock();
                    });
-    // Comes behind the destructors of what is local to a thread, at the thread's end alone. It takes the handler back that AtThreadEnd left.
+    // Runs at the end of a thread only, after the destructors of thread-local objects. Removes the handler that
+    // AtThreadEnd registered.
     pthread_key_create(&made->threadEnd, [](void *registered) {
       onlyThreadEnds = true;
       abi::__cxa_finalize(registered);
@@ -59,8 +60,8 @@ Process &process() {
   return process;
 }
 
-/// In a thread of their own: the one that ends the process has lost what is local to it. It is left behind if it is stuck, as a step may help with
-/// tasks that do not end.
+/// Runs the steps in a thread of its own, as the one that called exit() has lost its thread-local objects. If a step is
+/// stuck, for example on a task that does not end, the thread is abandoned.
 void finishAll(Process &p, const std::vector<ShutdownStep> &steps) {
   const auto finish = [](const std::vector<ShutdownStep> &all) {
     for (const ShutdownStep &step : all)
@@ -69,7 +70,7 @@ void finishAll(Process &p, const std::vector<ShutdownStep> &steps) {
   auto patience = std::chrono::milliseconds(500);
   for (const ShutdownStep &step : steps)
     patience += step.patience;
-  const auto isDone = std::make_shared<bool>(false); // guarded by the mutex
+  const auto isDone = std::make_shared<bool>(false); // guarded by Process::mutex
   try {
     startInternalThread("tressel.exit", [&p, steps, finish, isDone] {
       finish(steps);
@@ -77,7 +78,7 @@ void finishAll(Process &p, const std::vector<ShutdownStep> &steps) {
       *isDone = true;
       p.changed.notify_all();
     }).detach();
-  } catch (const std::system_error &) { // there are too many threads
+  } catch (const std::system_error &) { // no thread can be created
     return finish(steps);
   }
   std::unique_lock lock(p.mutex);
@@ -96,7 +97,7 @@ void shutdown() {
     finishAll(p, needed);
   std::erase_if(needed, [](const ShutdownStep &step) { return !step.isNeeded(); });
   lock.lock();
-  std::erase_if(p.steps, [&](const ShutdownStep &step) { // what is stuck is waited for once
+  std::erase_if(p.steps, [&](const ShutdownStep &step) { // a step that is stuck is waited for only once
     return std::ranges::any_of(needed, [&](const ShutdownStep &stuck) { return stuck.finish == step.finish; });
   });
   if (!isFirst)
@@ -105,8 +106,9 @@ void shutdown() {
   p.changed.wait_for(lock, kPatience, [&] { return p.held == (heldHere ? 1 : 0); });
 }
 
-/// exit() destroys what is local to its thread before all else, and the end of a thread does so too. A handler that is registered meanwhile is the
-/// first that exit() runs. Where only the thread ends, it is taken back.
+/// exit() first destroys the calling thread's thread-local objects, as the end of any thread does, and then runs the
+/// handler registered last. So a handler registered by such a destructor runs first. If only the thread ends, the
+/// handler is removed again.
 struct AtThreadEnd {
   bool isWatched = false;
   ~AtThreadEnd() {
@@ -147,7 +149,7 @@ void atShutdown(const ShutdownStep &step) {
   p.steps.insert(std::ranges::upper_bound(p.steps, step.stage, {}, &ShutdownStep::stage), step);
   if (!std::exchange(p.isRegistered, true)) {
     lock.unlock();
-    std::atexit(shutdown); // also for what static destructors leave behind
+    std::atexit(shutdown); // also for tasks that static destructors submit
   }
 }
 
@@ -176,8 +178,9 @@ StaticsUse::~StaticsUse() {
   {
     std::lock_guard lock(p.mutex);
     --p.held;
-    // For exit() in a thread that is not watched. What was made later is destroyed before a handler runs, and compiling makes static objects, the
-    // first times above all: so it is registered again and again, less and less often.
+    // For exit() in a thread that AtThreadEnd does not watch. Objects created after a handler was registered are
+    // destroyed before it runs, and compiling creates static objects, mostly in its first runs. So the handler is
+    // registered again after the 1st, 2nd, 4th, ... use.
     isToRegister = !p.begun && std::has_single_bit(++p.ended);
   }
   p.changed.notify_all();

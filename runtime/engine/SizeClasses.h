@@ -1,4 +1,4 @@
-// Blocks of memory: their sizes, and where they come from.
+// Size classes of memory blocks, and their allocation.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ constexpr int classOf(int64_t bytes) {
     return 0;
   const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1; // 2^log < bytes <= 2^(log + 1)
   const int stepLog = std::max(log - 3, 6);
-  const int64_t eighth = (bytes - (int64_t(1) << log) + (int64_t(1) << stepLog) - 1) >> stepLog; // 1..8; dividing takes long
+  // 1..8; a shift, as division is slow
+  const int64_t eighth = (bytes - (int64_t(1) << log) + (int64_t(1) << stepLog) - 1) >> stepLog;
   return (log - 6) * 8 + static_cast<int>(eighth);
 }
 constexpr int64_t classBytes(int sizeClass) {
@@ -32,11 +33,11 @@ constexpr int64_t classBytes(int sizeClass) {
 static_assert(classBytes(classOf(65)) == 128 && classBytes(classOf(128)) == 128 && classBytes(classOf(4097)) == 4608);
 inline constexpr int kNumClasses = classOf(kLargestBlock) + 1;
 
-/// Null when there is no memory. For std::free.
+/// Null if there is no memory. To be freed by std::free.
 inline void *allocateBlock(int64_t bytes) {
   if (bytes < kHugePage)
     return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
-  // A huge page that would be mostly empty is left in small ones.
+  // If the last huge page would be mostly empty, it is left to small pages.
   const int64_t rest = bytes % kHugePage, rounded = rest > kHugePage / 2 ? bytes - rest + kHugePage : bytes;
   void *block = nullptr; // std::aligned_alloc wants whole multiples of the alignment
   if (posix_memalign(&block, kHugePage, static_cast<size_t>(rounded)) != 0)

@@ -69,11 +69,11 @@ struct FreeBlock {
   FreeBlock *next;
 };
 
-/// Where threads hand over batches of kBatch small blocks: one thread allocates what another frees, at every queued op.
+/// Exchanges batches of kBatch small blocks between threads: with queued ops one thread allocates what another frees.
 struct SmallExchange {
   std::mutex mutex;
   std::vector<FreeBlock *> batches[kSmallClasses];
-  std::atomic<uint32_t> counts[kSmallClasses] = {}; // of batches: looked at without the lock
+  std::atomic<uint32_t> counts[kSmallClasses] = {}; // number of batches, read without the lock
 
   FreeBlock *take(int sizeClass) {
     if (counts[sizeClass].load(std::memory_order_relaxed) == 0)
@@ -113,7 +113,8 @@ SmallExchange &smallExchange() {
 
 struct SmallCache;
 thread_local constinit SmallCache *smallCache = nullptr;
-thread_local constinit bool smallCacheGone = false; // the thread is ending; its destructors may still free storages
+// the thread is ending; destructors that run later may still free storages
+thread_local constinit bool smallCacheGone = false;
 
 struct SmallCache {
   FreeBlock *blocks[kSmallClasses] = {};
@@ -190,12 +191,12 @@ void giveBlock(int sizeClass, void *block) {
   std::free(block);
 }
 
-/// Storages whose deleters wait for a caller's thread.
+/// Storages whose deleters have to run on a caller's thread.
 std::atomic<Storage *> pendingDeleters{nullptr};
 
 } // namespace
 
-/// Set by lanes in their threads (Engine.cpp): no code of the user's runs there.
+/// Set by lanes in their threads (Engine.cpp): no user code, such as a deleter, may run there.
 thread_local bool onLaneThread = false;
 
 void Failure::raise(SourceLoc waitedAt) const {
@@ -211,7 +212,7 @@ void Failure::raise(SourceLoc waitedAt) const {
 StorageRef Storage::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > kLargestBlock)
     throwError<OutOfMemory>("cannot allocate ", bytes, " bytes");
-  // Small contents lie behind the header. Otherwise the header has a block of its own: data keeps its pages to itself.
+  // Small data follows the header in one block. Larger data has its own block, so that it is page-aligned as a whole.
   static_assert(sizeof(Storage) <= kHeaderBytes);
   const bool together = bytes <= kSmallBytes - kHeaderBytes;
   const int sizeClass = classOf(together ? kHeaderBytes + bytes : bytes);
@@ -260,7 +261,7 @@ void (*Storage::giveInOrder_)(Storage &) = nullptr;
 
 void Storage::release(uint64_t one) {
   if (inOrder_ && one == kHandle) {
-    // Handles are copied from handles, so nobody makes one while the last goes.
+    // A handle is only made by copying one, so no other thread can make one while the last is released.
     const uint64_t references = references_.load(std::memory_order_acquire);
     if (references > kTask && references % kTask == kHandle)
       giveInOrder_(*this);

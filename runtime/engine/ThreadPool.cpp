@@ -21,14 +21,14 @@ namespace {
 
 thread_local bool insideChunk = false;
 
-/// How long a worker looks for the next range before it sleeps, so that the kernels of one program find it awake: a few times
-/// what waking a thread takes, and what the others' last chunks may take. Only one worker does so at a time. The caller
-/// looks as long for the last worker to leave.
+/// How long a worker spins for the next range before it sleeps, so that consecutive kernels of a program find it awake:
+/// a few times the cost of waking a thread, and of the last chunks of other workers. One worker at a time spins. The
+/// caller spins as long for the last worker to leave.
 constexpr auto kSpin = std::chrono::microseconds(200);
-/// More chunks than threads, so that a thread that the system took away delays one chunk only.
+/// Several chunks per thread, so that a preempted thread delays one chunk only.
 constexpr int64_t kChunksPerThread = 4;
 
-/// Until `isTrue` or for kSpin.
+/// Spins until `isTrue` returns true, or for kSpin; returns which.
 template <typename Fn> bool spinUntil(Fn isTrue) {
   const auto until = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -37,7 +37,7 @@ template <typename Fn> bool spinUntil(Fn isTrue) {
         return true;
       __builtin_ia32_pause();
     }
-    sched_yield(); // who has work to do comes first
+    sched_yield(); // threads with work go first
   } while (std::chrono::steady_clock::now() < until);
   return false;
 }
@@ -56,10 +56,11 @@ int configuredThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Chunks that a worker begins with, the same part of the range each time: what a kernel wrote is still in its core's
-/// caches when the next one reads it. Others take chunks once theirs are done, from the other end.
+/// The chunks that a worker starts with: the same part of the range for each kernel, so that data written by one kernel
+/// is still in the core's cache for the next. A worker that has finished its share steals chunks from the end of
+/// others.
 struct Share {
-  std::atomic<uint64_t> left; ///< the first in the lower half, the end in the upper
+  std::atomic<uint64_t> left; ///< begin in the lower half, end in the upper
 
   /// The number of a chunk, or -1 if none is left.
   int take(bool isMine) {
@@ -73,7 +74,7 @@ struct Share {
     }
   }
 };
-constexpr int kMostShares = 64; // more threads begin with the same ones
+constexpr int kMostShares = 64; // further threads start with the same shares
 
 /// One parallelFor in progress. Lives on the caller's stack: workers enter and leave under the pool's mutex.
 struct Job {
@@ -89,27 +90,28 @@ struct Job {
 } // namespace
 
 struct ThreadPool::Impl {
-  std::mutex callers; // held by the thread whose range is being worked on
+  std::mutex callers; // held by the thread whose parallelFor is running
   std::mutex mutex;   // guards job, stop, and entering
   std::condition_variable wake, done;
   Job *job = nullptr;
   std::atomic<int> entered{0}; // workers inside `job`
   std::atomic<bool> callerSleeps{false};
   bool stop = false;
-  const uint32_t forks = numForks(); ///< when the threads were made
-  std::atomic<uint64_t> generation{0}; // changes with every job: what a spinning worker watches
+  const uint32_t forks = numForks();   ///< numForks() when the threads were created
+  std::atomic<uint64_t> generation{0}; // incremented with every job; spinning workers watch it
   std::atomic<bool> spinner{false};
   std::vector<std::thread> threads;
 
-  uint64_t allowed = 0; ///< cores, if there are at most 64
-  int callersCore = -1; ///< under `callers`
+  uint64_t allowed = 0; ///< mask of the process's cores, if there are at most 64
+  int callersCore = -1; ///< core that workers avoid; under `callers`
 
-  /// A woken thread comes to the core of whoever woke it, and on machines of few cores often stays there, with another one idle.
+  /// Linux places a woken thread on the core of the thread that woke it, and on machines of few cores often leaves it
+  /// there though another core is idle. So workers are kept off the caller's core.
   void keepOff(int core) {
     if (threads.size() > 3 || core == callersCore)
       return;
     const uint64_t others = allowed & ~(uint64_t(1) << (core & 63));
-    for (std::thread &thread : threads) // refused where there is no other
+    for (std::thread &thread : threads) // refused if there is no other core
       pthread_setaffinity_np(thread.native_handle(), sizeof(others), reinterpret_cast<const cpu_set_t *>(&others));
     callersCore = core;
   }
@@ -151,14 +153,15 @@ struct ThreadPool::Impl {
         if (stop)
           return;
         seen = generation.load(std::memory_order_relaxed);
-        // To wake takes longer than a short job: a worker that comes too late for one waits awake for the next. If it slept again, it would miss that as well.
+        // Waking takes longer than a short job. A worker that comes too late for one spins for the next, which it would
+        // miss as well if it slept again.
         if (!job)
           continue;
         mine = job;
         ++entered;
       }
       runChunks(*mine, worker);
-      // From here on the job may be gone. Either the caller sees the count, or this thread sees that the caller sleeps.
+      // The job may be gone from here on. Either the caller sees the count, or this thread sees that the caller sleeps.
       if (entered.fetch_sub(1) == 1 && callerSleeps.load()) {
         std::lock_guard lock(mutex);
         done.notify_one();
@@ -199,7 +202,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
   const int64_t most = share ? std::min(share, numThreads_) : numThreads_;
   int64_t chunks = most <= 1 ? 1 : std::min(range / grain, most * kChunksPerThread);
   if (chunks > most)
-    chunks -= chunks % most; // equal chunks, as many for each thread
+    chunks -= chunks % most; // equal chunks, the same number for each thread
   std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
   if (chunks <= 1 || !turn || numForks() != impl_->forks) {
     chunk(callable, 0, range, 0);
@@ -208,7 +211,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
   impl_->keepOff(sched_getcpu());
   int64_t chunkSize = (range + chunks - 1) / chunks;
   if (chunkSize > 64)
-    chunkSize = (chunkSize + 63) & ~int64_t(63); // chunks of elements meet at cache lines
+    chunkSize = (chunkSize + 63) & ~int64_t(63); // chunks begin at cache lines
   chunks = (range + chunkSize - 1) / chunkSize;
   const int threads = static_cast<int>(std::min(chunks, most));
   Job job{chunk, callable, range, chunkSize, std::min(threads, kMostShares)};
@@ -231,7 +234,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
   Impl::runChunks(job, 0);
   {
     std::lock_guard lock(impl_->mutex);
-    impl_->job = nullptr; // nobody enters from here on
+    impl_->job = nullptr; // no worker enters from here on
   }
   auto allLeft = [&] { return impl_->entered.load() == 0; };
   if (!spinUntil(allLeft)) {

@@ -1,4 +1,5 @@
-// The C interface over Package and Context: checks what C cannot promise, turns exceptions into a status and a text.
+// The C interface over Package and Context: checks arguments that C cannot, and turns exceptions into a status and a
+// message.
 #include "tressel/runtime/tressel_runtime.h"
 
 #include "runtime/types/Concat.h"
@@ -22,19 +23,20 @@ struct tressel_package {
   Package package;
   std::vector<std::string> functions;
 };
-/// One of both.
+/// Either kind of context.
 struct tressel_context {
   std::optional<Context> context;
   std::unique_ptr<MachineContext> machine;
-  std::shared_ptr<PackageStates> states; // what the context works on, or has copies of on its machine
-  bool areStatesThere = false;           // the machine has updated its copies
+  // states that the context works on; with a machine, those that it has copies of
+  std::shared_ptr<PackageStates> states;
+  bool areStatesThere = false;       // the machine has updated its copies since they were last read
   std::vector<View> inputs, outputs; // of a call
   [[gnu::noinline]] const Schedule &schedule() const { return machine ? machine->schedule() : context->executable().schedule(); }
 };
 
 namespace {
 
-/// Small, as all that is of a thread in this library: a program that loads it late has little room for that.
+/// Kept small, as all thread-local data of this library: a program that loads it with dlopen has little room for it.
 thread_local std::string lastError;
 thread_local const char *lastErrorText = "";
 
@@ -121,7 +123,7 @@ tressel_status valueAt(const std::vector<ValueDesc> &values, size_t index, tress
   });
 }
 
-/// Options as far as the caller's version of the struct goes.
+/// Copies as many options as the caller's version of the struct has; the others get their defaults.
 tressel_context_options complete(const tressel_context_options *options) {
   tressel_context_options all = {};
   if (!options)
@@ -265,7 +267,7 @@ tressel_status tressel_run(tressel_context *context, const tressel_tensor *input
 
 //--- States -----------------------------------------------------------------------------------------------------------
 
-/// What a machine has updated is copied to the host first, and what is changed there to the machine behind.
+/// Copies states that the machine has updated to the host. After a change there, statesChanged copies them back.
 static PackageStates &statesRead(tressel_context *context) {
   if (context->areStatesThere)
     context->machine->readStates(*context->states);
@@ -296,7 +298,7 @@ tressel_status tressel_state(const tressel_context *context, size_t index, tress
   });
 }
 
-/// Throws unless the tensor is like the state.
+/// Throws unless the tensor has the type and shape of the state.
 static void checkState(const PackageStates::Entry &entry, const tressel_tensor *tensor) {
   need(tensor, "tensor");
   const View view = viewOf(*tensor, "tensor", 0);

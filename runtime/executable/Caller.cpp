@@ -11,7 +11,7 @@ Schedule numbersFor(const Schedule &schedule, const dim::Values &dims) {
   checkDims(schedule, dims);
   Schedule numbers = instantiate(schedule, dims);
   for (const ArenaDesc &arena : numbers.arenas)
-    if (arena.bytes.number() > kMaxBytes) // before the verifier calls it impossible
+    if (arena.bytes.number() > kMaxBytes) // before the verifier reports it as impossible
       throwError<OutOfMemory>("'", schedule.name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has");
   if (const auto violations = verifySchedule(numbers); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message);
@@ -75,8 +75,8 @@ void checkArguments(const Schedule &s, std::span<const CallArguments> calls, boo
     for (size_t i = 0; i < call.outputs.size(); ++i)
       add(s.outputs[i], call.outputs[i], true);
   }
-  // Sorted by their begins, a range overlaps an earlier one if it begins before the furthest end so far. Inputs may overlap each other, so the
-  // furthest ends of both kinds are kept.
+  // Sorted by begin, a range overlaps an earlier one if it begins before the furthest end so far. Inputs may overlap
+  // each other, so the furthest ends of inputs and of outputs are tracked apart.
   std::ranges::sort(ranges, {}, &Range::begin);
   const Range *furthest[2] = {nullptr, nullptr}; // input, output
   for (const Range &range : ranges) {

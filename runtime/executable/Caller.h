@@ -1,5 +1,5 @@
-// What a caller of a program has, whether one processor runs it (Context.cpp) or the devices of a machine (devices/Executor.cpp): the states that
-// it bound, the sizes that it called with, and the checks of what it gives.
+// Per-caller state of a program, shared by programs of one processor (Context.cpp) and of a machine
+// (devices/Executor.cpp): bound states, sizes of the last calls, and checks of arguments.
 #pragma once
 
 #include "tressel/runtime/Dim.h"
@@ -13,16 +13,16 @@
 
 namespace tressel::runtime {
 
-/// The numbers of a program with symbolic sizes for these values, verified. Throws ShapeError for values that leave their bounds, OutOfMemory for
-/// sizes that no machine has room for, and InputError for a schedule that is not safe with them.
+/// The schedule with numbers for its symbolic sizes, verified. Throws ShapeError for values outside their bounds,
+/// OutOfMemory for sizes that no machine has memory for, and InputError for a schedule that is not safe with them.
 Schedule numbersFor(const Schedule &schedule, const dim::Values &dims);
-/// The least values of all symbols. What prepare uses has the same size for all.
+/// The least value of each symbol. Sizes that prepare uses do not depend on symbols, so any value serves.
 dim::Values leastDims(const Schedule &schedule);
 
-/// What was made for the latest few sets of sizes.
+/// An LRU cache of objects made for a set of sizes.
 template <typename Made> class BySizes {
 public:
-  /// Null: none was made for these. It is the front from now on.
+  /// Null if there is none for these sizes. Moves the object to the front.
   Made *find(const dim::Values &dims) {
     for (size_t i = 0; i < all_.size(); ++i)
       if (all_[i]->dims == dims) {
@@ -55,17 +55,18 @@ public:
   explicit BoundStates(const Schedule &schedule);
   bool areBound() const { return areBound_; }
   void *operator[](size_t state) const { return memory_[state]; }
-  size_t numCallers() const { return callers_.size(); } ///< that the caller binds
+  size_t numCallers() const { return callers_.size(); } ///< number of states that the caller binds
 
-  /// Takes the caller's states in the order of the schedule; `prepare` is called before they count as bound, and `owner` is held from then on. Throws
-  /// Error for another number of them, or null.
+  /// Binds the caller's states, in the order of the schedule. Calls `prepare` before it commits to them, and holds
+  /// `owner` from then on. Throws Error for a wrong number of states, or a null one.
   template <typename Prepare> void bind(std::span<void *const> states, std::shared_ptr<const void> owner, Prepare &&prepare) {
     set(states);
     prepare();
     areBound_ = true;
     owner_ = std::move(owner);
   }
-  /// Other memory for the i-th of the caller's states, a mutable one: returns its number. Throws Error for another.
+  /// Rebinds the i-th of the caller's states, which must be mutable, to other memory; returns its number in the
+  /// schedule. Throws Error if it is not.
   size_t move(size_t i, void *memory);
 
 private:
@@ -77,16 +78,16 @@ private:
   bool areBound_ = false;
 };
 
-/// The caller's memory for one call.
+/// The memory of a caller's inputs and outputs for one call.
 struct CallArguments {
   std::span<const void *const> inputs;
   std::span<void *const> outputs;
 };
-/// Throws Error, naming the input or output, unless the calls have the inputs and outputs of the schedule (of numbers), none is null, and no output
-/// overlaps an input or output of any of the calls.
+/// Checks the arguments of several calls against the schedule (of numbers): right numbers of inputs and outputs, none
+/// null, no output that overlaps an input or output of any of the calls. Throws Error, naming the input or output.
 void checkArguments(const Schedule &numbers, std::span<const CallArguments> calls, bool areStatesBound);
 
-/// The message with the op and line of a command, as errors have them.
+/// A message with the op and source line of a command, in the form of errors.
 Error::Details detailsOf(const Schedule &schedule, uint32_t location, std::string message);
 
 } // namespace tressel::runtime

@@ -1,6 +1,6 @@
-// Runs programs of one processor. Everything that a call needs is laid out when the context is made: the operands' pointers, and one record per
-// command that points to its own. A call changes the pointers to inputs and outputs and walks the records. Commands run in issue order: a valid
-// order for any number of streams, because waits point backward.
+// Runs programs of one processor. Everything that a call needs is laid out when the context is made: operand pointers,
+// and one record per command that points to its own. A call sets the pointers to inputs and outputs and walks the
+// records. Commands run in issue order, which is valid for any number of streams because waits point backward.
 #include "Caller.h"
 #include "ExecutableImpl.h"
 #include "Operands.h"
@@ -23,8 +23,8 @@
 namespace tressel::runtime {
 namespace {
 
-/// Commands that run side by side are given to threads in parts of this long, as far as their work tells: a thread that is awake takes one within
-/// two microseconds.
+/// Target duration of the parts in which concurrent commands are given to threads: a thread that is awake takes one
+/// within two microseconds.
 constexpr int32_t kPartNs = 10'000;
 
 /// Copies and fills of at least this many bytes are split over the pool.
@@ -34,11 +34,11 @@ constexpr int64_t kSplitBytes = int64_t(1) << 20;
 struct Step {
   CommandKind kind;
   uint8_t elementBytes = 1; // Fill
-  bool hasIndex = false;    // Loop: the body wants the number of the iteration
+  bool hasIndex = false;    // Loop: the body takes the number of the iteration
   uint32_t command = 0;
   uint32_t body = 0; // Branch, While, Loop: the first of its command lists
-  uint32_t together = 1; // Launch: so many steps from here on run side by side,
-  int32_t nsBefore = 0, nsBehind = 0; // and this one's share of their work, as a range
+  uint32_t together = 1;              // Launch: number of steps from here on that run concurrently
+  int32_t nsBefore = 0, nsBehind = 0; // and this step's share of their total work, as a range
   KernelFn fn = nullptr, epilogue = nullptr;
   KernelArgs args = {};
   int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
@@ -46,7 +46,7 @@ struct Step {
   uint64_t fillValue = 0;
   FloatMode floats = FloatMode::Any, epilogueFloats = FloatMode::Any;
 
-  /// One call of one kernel, as most are.
+  /// A single call of the kernel, without an epilogue or a split: the common case.
   bool isPlain() const { return !epilogue && range <= grain && range > 0; }
 };
 
@@ -59,7 +59,7 @@ struct LaidOut {
   std::span<const Step> of(uint32_t list) const { return steps[list]; }
 };
 
-/// Moves a loop's operands, and puts them back at the end, whatever that is.
+/// Advances a loop's operands, and restores them at the end of the scope, after a failure too.
 class Moving {
 public:
   Moving(Operands &operands, uint32_t body) : operands_(operands), body_(body) {}
@@ -77,12 +77,13 @@ private:
   int64_t steps_ = 0;
 };
 
-/// Marks commands that several threads can run side by side: generated kernels that stand behind each other, touch nothing that another of them
-/// writes, and are each too short to be split. Kernels of libraries may have effects beside their operands, so those keep their order.
+/// Marks runs of commands that several threads may execute concurrently: consecutive generated kernels of which none
+/// touches what another writes, each too short to be split. Kernels of libraries may have other effects than on their
+/// operands, so those keep their order.
 class SideBySide {
 public:
   SideBySide(const Schedule &s, uint32_t list, std::span<Step> steps) : s_(s), list_(listOf(s, list)), steps_(steps) {}
-  /// No run of commands reaches beyond `boundary`.
+  /// No run extends across `boundary`.
   void mark(size_t boundary) {
     for (size_t i = 0; i <= steps_.size(); ++i)
       if (i == steps_.size() || i == boundary || !joins(i)) {
@@ -107,7 +108,7 @@ private:
     return c.kind == CommandKind::Launch && s_.kernels[c.kernel].target == KernelTarget::Host && steps_[i].range > 0 &&
            steps_[i].range <= steps_[i].grain && nsOf(i) <= 2 * kPartNs;
   }
-  /// From a near cache, roughly.
+  /// Rough estimate, with operands in a near cache.
   int64_t nsOf(size_t i) const {
     constexpr int64_t kBytesPerNs = 64, kFlopsPerNs = 32;
     const KernelDesc &desc = s_.kernels[list_.commands[steps_[i].command].kernel];
@@ -140,7 +141,7 @@ private:
       return false;
     });
   }
-  /// The run ends before i.
+  /// Ends the run before i.
   void close(size_t i) {
     if (ns_ >= 2 * kPartNs && i - first_ > 1) {
       steps_[first_].together = static_cast<uint32_t>(i - first_);
@@ -159,7 +160,7 @@ private:
   const CommandList &list_;
   std::span<Step> steps_;
   size_t first_ = 0;
-  int64_t ns_ = 0; ///< of the run
+  int64_t ns_ = 0; ///< of the current run
   std::vector<Range> ranges_;
 };
 
@@ -185,9 +186,10 @@ size_t firstWrite(const Schedule &s) {
 /// The step laid out for one set of sizes; the only one of a program without symbols.
 struct Instance {
   dim::Values dims;
-  Schedule numbers; ///< empty without symbols: the executable's own serves
+  Schedule numbers; ///< empty without symbols: the executable's own schedule is used
   LaidOut step;
-  size_t firstWrite = 0; ///< of the step's commands, that writes a mutable state; their number if none does
+  /// index of the first command of the step that writes a mutable state; the number of commands if none does
+  size_t firstWrite = 0;
   std::vector<int64_t> inputBytes, outputBytes;
 
   void measure(const Schedule &s) {
@@ -197,7 +199,7 @@ struct Instance {
     for (const ValueDesc &output : s.outputs)
       outputBytes.push_back(output.type.bytes());
   }
-  /// What checkArguments wants, in the time that a call has for it.
+  /// checkArguments for a single call, fast enough for every call.
   bool fits(std::span<const void *const> inputs, std::span<void *const> outputs) const {
     bool good = inputs.size() == inputBytes.size() && outputs.size() == outputBytes.size();
     for (size_t i = 0; good && i < inputs.size(); ++i)
@@ -221,7 +223,8 @@ int32_t runPlain(const Step &step, FloatScope &scope) {
   return step.fn(&step.args, 0, step.range);
 }
 
-/// A kernel and its epilogue take turns, so that the second finds in the cache what the first has written.
+/// Alternates between a kernel and its epilogue chunk by chunk, so that the epilogue finds the kernel's results in the
+/// cache.
 int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end, FloatScope &scope) {
   scope.enter(step.floats);
   if (!step.epilogue)
@@ -256,13 +259,13 @@ int32_t launch(const Step &step, FloatScope &callers) {
   return status.load(std::memory_order_relaxed);
 }
 
-/// Steps that do not depend on each other. Returns the first that failed in their order, with its status, or null.
+/// Runs independent steps concurrently. Returns the first in their order that failed, with its status, or null.
 const Step *launchSideBySide(std::span<const Step> steps, int32_t &status) {
   std::mutex mutex;
   const Step *failed = nullptr;
   ThreadPool::global().parallelFor(steps.back().nsBehind, kPartNs, [&](int64_t begin, int64_t end, int worker) {
     FloatScope scope;
-    // Those whose work begins in this part of all.
+    // The steps whose share of the work begins in this part.
     for (auto at = std::ranges::lower_bound(steps, begin, {}, &Step::nsBefore); at != steps.end() && at->nsBefore < end; ++at) {
       const Step &step = *at;
       KernelArgs args = step.args;
@@ -289,7 +292,7 @@ void copyBytes(void *to, const void *from, int64_t bytes) {
 }
 
 void fillBytes(void *to, const Step &step) {
-  // A pattern of eight bytes serves every element size.
+  // A pattern of eight bytes is valid for every element size.
   uint64_t pattern = 0;
   std::memcpy(&pattern, &step.fillValue, step.elementBytes);
   for (unsigned bytes = step.elementBytes; bytes < 8; bytes *= 2)
@@ -308,7 +311,7 @@ struct Context::Impl {
 
   std::shared_ptr<const ExecutableImpl> executable;
   std::vector<StorageRef> arenas;
-  std::vector<StorageRef> derived; // by state; null where the caller binds
+  std::vector<StorageRef> derived; // by state; null where the caller binds it
   StorageRef scratch;
   int64_t scratchStride = 0;
   BoundStates states;
@@ -316,11 +319,12 @@ struct Context::Impl {
   BySizes<Instance> instances;
   dim::Values maxDims;
   bool wroteStates = false;
-  std::shared_ptr<PackageStates> shared; ///< what is bound, where others may change it
-  uint64_t seen = 0;                     ///< its version that is bound
+  std::shared_ptr<PackageStates> shared; ///< the bound states, if they are shared with other contexts
+  uint64_t seen = 0;                     ///< version of `shared` that is bound
   bool updatesStates = false;
   Profile *profile = nullptr;
-  std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>(); // steps hold its address
+  // steps hold its address, so it must not move
+  std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>();
   HostAllocator allocator;
   int64_t maxBytes = std::numeric_limits<int64_t>::max();
   std::vector<const void *> inputPointers; // of a call with views
@@ -330,7 +334,7 @@ struct Context::Impl {
   const Schedule &schedule() const { return executable->schedule(); }
   void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs);
 
-  /// `s` is the executable's schedule, or its numbers for some sizes.
+  /// `s` is the executable's schedule, or its instance for some sizes.
   void layOut(const Schedule &s, uint32_t root, LaidOut &out) const {
     out.schedule = &s;
     out.operands.layOut(s, root);
@@ -392,7 +396,7 @@ struct Context::Impl {
     }
   }
 
-  /// Bytes held now, beside arenas of which others take the place.
+  /// Bytes held now, without arenas that are about to be replaced.
   int64_t heldBytes() const {
     int64_t bytes = scratch ? scratch->bytes() : 0;
     for (const auto *list : {&arenas, &derived})
@@ -401,7 +405,7 @@ struct Context::Impl {
     return bytes;
   }
 
-  /// Adds the bytes to those held.
+  /// Allocates, and adds the bytes to `held`.
   StorageRef allocate(int64_t bytes, int64_t &held) const {
     if (bytes > maxBytes - held)
       throwError<OutOfMemory>("'", schedule().name, "' needs ", held + bytes, " bytes, but its context may hold ", maxBytes);
@@ -424,13 +428,13 @@ struct Context::Impl {
     return Storage::adopt(memory, bytes, release, block.release());
   }
 
-  /// Memory for a schedule of numbers. Contents are not kept: the command lists leave nothing there. True if something
-  /// moved.
+  /// Provides the arenas for a schedule of numbers. Their contents are not preserved: command lists leave nothing
+  /// there. Returns whether an address changed.
   bool provide(const Schedule &s) {
-    // All of it or, when there is not enough, nothing.
+    // All or nothing: if one allocation fails, the old arenas stay.
     std::vector<StorageRef> larger = arenas;
     larger.resize(s.arenas.size());
-    int64_t held = heldBytes(); // the old blocks too, until the new ones are there
+    int64_t held = heldBytes(); // counts the old blocks until the new ones exist
     for (size_t i = 0; i < s.arenas.size(); ++i)
       if (!larger[i] || larger[i]->bytes() < s.arenas[i].bytes.number())
         larger[i] = allocate(s.arenas[i].bytes.number(), held);
@@ -447,7 +451,7 @@ struct Context::Impl {
     return moved;
   }
 
-  /// Lays the step out for these sizes, or finds it.
+  /// The step laid out for these sizes, from the cache or made now.
   Instance &instanceFor(const dim::Values &dims) {
     if (Instance *known = instances.find(dims))
       return *known;
@@ -459,7 +463,7 @@ struct Context::Impl {
     made->dims = dims;
     made->numbers = numbersFor(schedule(), dims);
     if (provide(made->numbers)) {
-      instances.clear(); // they point into what was freed
+      instances.clear(); // they point into freed arenas
       layOut(schedule(), 0, prepare);
     }
     layOut(made->numbers, 1, made->step);
@@ -467,12 +471,12 @@ struct Context::Impl {
     return instances.add(std::move(made));
   }
 
-  /// Finds the symbols' values. Throws ShapeError when an input has not its type. The types stand in a list of
-  /// anything; one copy of the code serves all.
+  /// Computes the symbols' values from the inputs. Throws ShapeError if an input does not match its type. `list` is
+  /// type-erased, so that one copy of the code serves all callers.
   [[gnu::noinline]] void checkInputs(size_t count, const TensorType &(*typeOf)(const void *list, size_t i),
                                      const void *list, dim::Values &dims) const {
     const Schedule &s = schedule();
-    std::array<Shape, 16> few; // a call allocates nothing
+    std::array<Shape, 16> few; // a call must not allocate
     std::vector<Shape> many(count > few.size() ? count : 0);
     Shape *shapes = many.empty() ? few.data() : many.data();
     for (size_t i = 0; i < count; ++i) {
@@ -516,7 +520,7 @@ struct Context::Impl {
     }
   }
 
-  /// One scope for the whole call: kernels that follow each other in one mode switch it once.
+  /// One FloatScope for the whole call: consecutive kernels of one mode switch it once.
   template <bool Profiled> void execute(LaidOut &at, uint32_t list, std::span<const Step> steps, FloatScope &scope) {
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step &step = steps[i];
@@ -583,13 +587,14 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
     impl.layOut(schedule, 1, only.step);
     only.measure(schedule);
   } else {
-    // Of a program with symbolic sizes, the least memory: what prepare uses has a fixed size.
+    // With symbolic sizes prepare runs for the least ones, which take least memory: the sizes it uses do not depend on
+    // symbols.
     dim::Values sizes = leastDims(schedule);
     impl.provide(instantiate(schedule, sizes));
     if (!options.max_dims.empty()) {
       dim::Values most = impl.maxDims;
       for (const auto &[symbol, least] : sizes.all())
-        most.bind(symbol, least); // where it has no value
+        most.bind(symbol, least); // for a symbol without a value
       impl.provide(instantiate(schedule, most));
     }
   }
@@ -624,7 +629,7 @@ void Context::Impl::bind(std::span<void *const> pointers, std::shared_ptr<const 
   });
 }
 
-/// Others have changed the states that the context shares with them.
+/// Rebinds states that are shared, after another context has changed them.
 void Context::Impl::bindShared() {
   bind(shared->pointersFor(schedule()), shared);
   seen = shared->version();

@@ -20,13 +20,12 @@ bool parseCpuLevel(std::string_view text, CpuLevel &out) {
   return false;
 }
 
-/// Asked here and not through the compiler's support library, whose tables of all CPUs would be a tenth of what is
-/// asked.
+/// Reads CPUID directly: the compiler's support library has tables of all CPUs, a tenth of the size of this library.
 static CpuLevel askCpu() {
   uint32_t a, b, c, d, b7 = 0, c7 = 0, d7 = 0, cExtended = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d))
     return CpuLevel::Baseline;
-  // Whether the system saves the wide registers: its part of the question (XGETBV, there if OSXSAVE is).
+  // Whether the operating system saves the wide registers (XGETBV, available if OSXSAVE is set).
   uint32_t saved = 0;
   if (c & bit_OSXSAVE)
     asm("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
@@ -42,7 +41,7 @@ static CpuLevel askCpu() {
   return v4 ? CpuLevel::V4 : v3 ? CpuLevel::V3 : CpuLevel::Baseline;
 }
 
-/// What TRESSEL_CPU_LEVEL in the environment allows: to run here what runs on older processors.
+/// TRESSEL_CPU_LEVEL in the environment lowers the level, to run the code of older processors here.
 static CpuLevel allowedLevel() {
   CpuLevel level = CpuLevel::V4;
   if (const char *text = std::getenv("TRESSEL_CPU_LEVEL"); text && !parseCpuLevel(text, level))

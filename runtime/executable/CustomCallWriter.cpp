@@ -1,4 +1,4 @@
-// How the compiler writes what CustomCall::fromJson reads.
+// The compiler's writer of what CustomCall::fromJson reads.
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Dim.h"
 
@@ -18,7 +18,7 @@ std::string CustomCall::toJson() const {
   }
   for (const CustomAttr &a : attrs) {
     Json value{{"name", a.name}, {"kind", a.value.index()}};
-    // Bit for bit: text could not hold infinities.
+    // As bits, since text cannot represent infinities.
     if (auto *f = std::get_if<double>(&a.value))
       value["value"] = std::bit_cast<int64_t>(*f);
     else

@@ -25,7 +25,7 @@ struct Kernels {
   std::mutex mutex;
   std::map<std::string, tressel_kernel> bySymbol;
 };
-/// Made at first use: libraries register before main.
+/// Created at first use: libraries register kernels before main.
 Kernels &kernels() {
   static Kernels &instance = *new Kernels();
   return instance;
@@ -44,10 +44,10 @@ void loadNamedLibraries() {
   });
 }
 
-/// As integers; those of symbols mean nothing until a call gives them values.
+/// Sizes as integers. Symbolic ones are meaningless until a call gives them values.
 const int64_t *sizesOf(const Shape &shape) { return bitsOf(shape); }
 
-/// A call with its tables laid out as the kernel reads them; the data pointers come with each call.
+/// A call with its tables in the form that the kernel reads; the data pointers are set at each call.
 class Prepared {
 public:
   Prepared(tressel_kernel kernel, CustomCall call) : kernel_(kernel), call_(std::move(call)) {
@@ -76,7 +76,7 @@ public:
     for (const TensorType &type : call_.operands)
       for (Size size : type.shape)
         dim::collectSymbols(size, symbols_);
-    // As the launch's scalars stand.
+    // In the order of the launch's scalars.
     std::ranges::sort(symbols_, {}, [](Size symbol) { return dim::spell(symbol); });
     if (!call_.countsLater)
       return;
@@ -170,7 +170,7 @@ int32_t runPrepared(const KernelArgs *args, int64_t begin, int64_t end) {
     error = static_cast<const Prepared *>(args->state)->run(args->buffers, args->scalars, args->scratch, begin, end);
   } catch (const std::bad_alloc &) {
     error = "out of memory";
-  } catch (const std::exception &e) { // what the op's functions of the sizes throw
+  } catch (const std::exception &e) { // thrown by the op's shape functions
     error = e.what();
   }
   if (error.empty())
@@ -215,7 +215,7 @@ tressel_kernel findCustomKernel(const std::string &symbol) {
   };
   if (tressel_kernel kernel = find())
     return kernel;
-  if (symbol.starts_with("tressel_")) // Tressel's own are in the library of its kernels, which registers them
+  if (symbol.starts_with("tressel_")) // Tressel's own symbols are in the library of its kernels, which registers them
     (void)findKernelProvider("builtin");
   else
     loadNamedLibraries();
@@ -223,7 +223,7 @@ tressel_kernel findCustomKernel(const std::string &symbol) {
 }
 
 void loadCustomLibrary(const std::string &path) {
-  // Never unloaded: programs hold addresses of its kernels. A name without '/' is searched for as any library's is.
+  // Never unloaded: programs hold addresses of its kernels. A name without '/' is searched for in the loader's path.
   if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE)) {
     const char *why = dlerror();
     throwError<InputError>("the library '", path, "' cannot be loaded: ", why ? why : "unknown reason");
@@ -265,7 +265,7 @@ CustomCall CustomCall::fromJson(const std::string &text) {
         attr.value = value.asInt();
         break;
       case TRESSEL_ATTR_FLOAT:
-        attr.value = std::bit_cast<double>(value.asInt()); // bit for bit: text could not hold infinities
+        attr.value = std::bit_cast<double>(value.asInt()); // as bits, since text cannot represent infinities
         break;
       case TRESSEL_ATTR_STRING:
         attr.value = value.asString();

@@ -10,7 +10,7 @@
 namespace tressel::runtime {
 namespace {
 
-/// "acme.cube": parts of letters, digits and '_' with dots between, two at least.
+/// Whether the name is like "acme.cube": two or more parts of letters, digits and '_', with dots between.
 bool isQualifiedName(std::string_view name) {
   bool dotted = false, start = true;
   for (char c : name) {
@@ -32,7 +32,7 @@ struct Ops {
   std::mutex mutex;
   std::vector<std::unique_ptr<const CustomOp>> list;
 };
-/// Made at first use: libraries register before main.
+/// Created at first use: libraries register ops before main.
 Ops &ops() {
   static Ops &instance = *new Ops();
   return instance;

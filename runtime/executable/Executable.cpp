@@ -42,7 +42,7 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const Pr
     return kernel;
   }
   if (isForGpu(desc.target) && code.gpu)
-    return {}; // the device takes it from there
+    return {}; // the device reads the code itself
   if (isForGpu(desc.target))
     throwError<InputError>("kernel '", desc.symbol, "' is for a GPU, and the program was opened without its code for GPUs");
   KernelFactory factory = findKernelProvider(desc.provider);

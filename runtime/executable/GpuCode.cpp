@@ -1,4 +1,4 @@
-// How packages are given the code for GPUs that GpuPackage.cpp reads.
+// Writes the code for GPUs into packages; GpuPackage.cpp reads it.
 #include "tressel/runtime/GpuCode.h"
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ std::vector<PackageState> gpuSections(const std::vector<GpuCode> &codes, std::ve
   std::vector<PackageState> sections;
   if (codes.empty())
     return sections;
-  storage.reserve(storage.size() + 1 + 2 * codes.size()); // what is pointed to stays where it is
+  storage.reserve(storage.size() + 1 + 2 * codes.size()); // pointers into `storage` must stay valid
   auto add = [&](const std::string &name, const void *bytes, size_t size) {
     if (size == 0)
       return;

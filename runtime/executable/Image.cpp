@@ -27,7 +27,7 @@ template <typename T> T readAt(std::span<const std::byte> elf, uint64_t offset, 
   return value;
 }
 
-/// Rejects symbols that the image expects somebody else to define.
+/// Rejects an image that imports symbols.
 void checkImports(std::span<const std::byte> elf, const Elf64_Ehdr &header) {
   bool found = false;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
@@ -53,8 +53,9 @@ void checkImports(std::span<const std::byte> elf, const Elf64_Ehdr &header) {
     reject({"has no table of symbols"});
 }
 
-/// The loader trusts headers, so what it follows is checked here: that all lies within the file, and that nothing is
-/// imported or run. Contents of a damaged code section cannot be recognized; packages carry checksums for that.
+/// The loader trusts headers, so everything that it follows is checked here: all offsets lie within the file, and
+/// nothing is imported or run at load time. A damaged code section cannot be recognized here; packages have checksums
+/// for that.
 void checkElf(std::span<const std::byte> elf) {
   const auto header = readAt<Elf64_Ehdr>(elf, 0, "the header");
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
@@ -86,7 +87,7 @@ void checkElf(std::span<const std::byte> elf) {
   }
   if (!hasDynamic || loads.empty())
     reject({"has no dynamic section or no segments"});
-  // Addresses that the dynamic section names must lie in the file-backed part of a segment.
+  // Addresses in the dynamic section must lie in the file-backed part of a segment.
   auto inSegment = [&](uint64_t address, uint64_t bytes) {
     for (const Elf64_Phdr &s : loads)
       if (address >= s.p_vaddr && address - s.p_vaddr <= s.p_filesz && s.p_filesz - (address - s.p_vaddr) >= bytes)
@@ -149,8 +150,8 @@ void checkElf(std::span<const std::byte> elf) {
   }
 }
 
-/// glibc takes a library whose path it has seen for the same one, and descriptors are reused: so every path is spelled
-/// differently, "/" and "/./" being the digits of a counter.
+/// glibc takes equal paths for one library, and file descriptors are reused. So each path is unique: a counter is
+/// encoded as a sequence of "/" and "/./".
 std::string uniquePath(int fd) {
   static std::atomic<uint32_t> counter{0};
   std::string path = "/proc/self/fd/";

@@ -14,13 +14,13 @@ struct Registry {
   std::map<std::string, KernelFactory> factories;
 };
 
-/// Made at first use: providers register themselves before main.
+/// Created at first use: providers register before main.
 Registry &registry() {
   static Registry &instance = *new Registry();
   return instance;
 }
 
-/// The factory in the provider's library beside this one, which stays loaded; null if there is none.
+/// The factory from the provider's library beside this one, which stays loaded; null if there is none.
 KernelFactory loadProvider(const std::string &name) {
   if (name.empty() || !std::all_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     return nullptr;

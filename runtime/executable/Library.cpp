@@ -11,7 +11,7 @@ std::string libraryFile(const std::string &name) {
   Dl_info self;
   if (!dladdr(reinterpret_cast<const void *>(&libraryFile), &self) || !self.dli_fname)
     return concat("lib", name, ".so");
-  std::string path = self.dli_fname; // libtressel_runtime.so, with a version behind it where it is installed
+  std::string path = self.dli_fname; // libtressel_runtime.so, with a version suffix where it is installed
   const size_t folder = path.rfind('/') + 1, version = path.find(".so", folder);
   return concat(path.substr(0, folder), "lib", name, version == path.npos ? ".so" : path.substr(version));
 }

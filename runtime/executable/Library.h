@@ -1,16 +1,17 @@
-// Parts of the runtime that are libraries of their own, opened when something first needs them. They lie beside libtressel_runtime.so.
+// Parts of the runtime that are separate libraries beside libtressel_runtime.so, opened at first use.
 #pragma once
 
 #include <string>
 
 namespace tressel::runtime {
 
-/// The file of such a library: "tressel_cuda" is libtressel_cuda.so in this library's folder, with the version of this one behind it where that has
-/// one.
+/// The path of such a library: "tressel_cuda" is libtressel_cuda.so in the folder of this library, with this library's
+/// version suffix if that has one.
 std::string libraryFile(const std::string &name);
-/// Opens it, for as long as the process lives. Null where there is none; `why` then is what the system says of it.
+/// Opens it for the life of the process. Null if that fails; `why` then receives the loader's message.
 void *openLibrary(const std::string &name, std::string *why = nullptr);
-/// A symbol of it. Throws InputError, which says what needs the library, its file, and what is wrong with it. `neededBy`: "the machine 'cuda'".
+/// A symbol of the library. Throws InputError, which names what needs the library, its file, and the fault. `neededBy`:
+/// "the machine 'cuda'".
 const void *libraryEntry(const std::string &name, const char *symbol, const std::string &neededBy);
 
 } // namespace tressel::runtime

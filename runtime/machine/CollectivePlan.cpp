@@ -25,19 +25,20 @@ CollectivePhase tree(CollectiveKind kind, int64_t members, int64_t bytes) {
     return {rounds + (most < members ? 1 : 0), bytes};
   const int64_t halves = isHalf(kind) ? 1 : 2;
   int64_t sent = halves * dim::ceilDiv(bytes * (most - 1), most), steps = halves * rounds;
-  if (most < members) { // in, or out, of the largest power of two; all_reduce both
+  // one more exchange for members beyond the largest power of two: in, out, or for all_reduce both
+  if (most < members) {
     steps += halves;
     sent += halves * bytes;
   }
   return {steps, dim::ceilDiv(sent, steps)};
 }
-/// Recursive doubling of all_reduce: pairs, pairs of pairs, and so on exchange all they have.
+/// all_reduce by recursive doubling: in round i, members 2^i apart exchange all their bytes.
 CollectivePhase doubling(int64_t members, int64_t bytes) {
   const int64_t rounds = std::bit_width(static_cast<uint64_t>(members)) - 1;
   return {rounds + (int64_t(1) << rounds < members ? 2 : 0), bytes};
 }
 
-/// The shorter one between members that all send such messages.
+/// The faster of ring and tree algorithms between members that all have channels with this message cost.
 CollectivePlan oneLevel(CollectiveKind kind, int64_t members, int64_t bytes, const MessageCost &message,
                         bool crossesHosts) {
   auto plan = [&](CollectiveAlgorithm algorithm, CollectivePhase phase) {
@@ -60,7 +61,7 @@ CollectivePlan oneLevel(CollectiveKind kind, int64_t members, int64_t bytes, con
   return best;
 }
 
-/// `isWhole`: of all_reduce, all bytes in each phase, which takes fewer messages than parts.
+/// `isWhole`: all_reduce exchanges all bytes in each phase, which takes fewer messages than exchanging parts.
 CollectivePlan hierarchical(CollectiveKind kind, const CollectiveGroup &group, int64_t bytes, bool isWhole = false) {
   const int64_t ofHost = group.members / group.hosts, part = dim::ceilDiv(bytes, ofHost);
   CollectivePlan plan{.algorithm = CollectiveAlgorithm::Hierarchical};
@@ -103,7 +104,7 @@ CollectivePlan hierarchical(CollectiveKind kind, const CollectiveGroup &group, i
 
 using Senders = std::map<uint32_t, int64_t>; ///< by link, how many members of a host send through it
 
-/// The way of a message from one device to another.
+/// The channel of a message from one device to another.
 Channel channelOf(const MachineModel &machine, DeviceRef from, DeviceRef to, std::vector<uint32_t> links,
                   const Senders &senders, int64_t ofHost) {
   Channel channel{.links = std::move(links)};
@@ -127,7 +128,7 @@ Channel alongRoute(const MachineModel &machine, DeviceRef from, DeviceRef to,
   return route ? channelOf(machine, from, to, route->links, senders, ofHost) : Channel();
 }
 
-/// Messages from each device of a host to the one at its place on another: how many pass each link.
+/// By link, the number of messages that pass it when each device of a host sends to its counterpart on another.
 Senders sendersOf(const MachineModel &machine, std::span<const DeviceRef> from, std::span<const DeviceRef> to) {
   Senders senders;
   for (size_t i = 0; i < std::min(from.size(), to.size()); ++i)
@@ -137,7 +138,7 @@ Senders sendersOf(const MachineModel &machine, std::span<const DeviceRef> from, 
   return senders;
 }
 
-/// Members in hosts: how many, and whether each has as many.
+/// Counts the hosts of a group, and tells whether each has the same number of members.
 template <typename Hosts> void countHosts(CollectiveGroup &group, const Hosts &membersOf) {
   group.hosts = static_cast<int64_t>(membersOf.size());
   group.isEven = std::ranges::all_of(membersOf, [&](const auto &each) {
@@ -187,7 +188,7 @@ std::optional<CollectiveGroup> groupOfRanks(const MachineModel &machine, std::sp
     strides[axis] = ranks;
   if (ranks * acceleratorsOfRank > machine.numAccelerators())
     return std::nullopt;
-  // The members beside rank 0.
+  // Members of the group that contains rank 0.
   std::vector<int64_t> members{0};
   for (uint32_t axis : axes) {
     std::vector<int64_t> more;
@@ -210,7 +211,7 @@ std::optional<CollectiveGroup> groupOfRanks(const MachineModel &machine, std::sp
   if (group.hosts > 1) {
     const auto ofHost = static_cast<int64_t>(first.size());
     const DeviceRef other = deviceOf(std::next(membersOf.begin())->second.front());
-    if (machine.hosts == 1) { // all hosts are among the devices
+    if (machine.hosts == 1) { // the devices of all hosts are in the model
       auto acceleratorsBeside = [&](DeviceRef device) {
         std::vector<DeviceRef> found;
         for (const DeviceModel &each : machine.devices)
@@ -240,7 +241,7 @@ CollectivePlan planCollective(CollectiveKind kind, const CollectiveGroup &group,
     return oneLevel(kind, group.members, bytes, group.within.message, false);
   if (group.hosts == group.members)
     return oneLevel(kind, group.members, bytes, group.between.message, true);
-  // In each step of the ring one message leaves each host, and all wait for that.
+  // In each step of the ring one message leaves each host, and the step ends with the slowest.
   CollectivePlan around{.phases = {ring(kind, group.members, bytes)}};
   around.phases[0].crossesHosts = true;
   const MessageCost &within = group.within.message;

@@ -20,7 +20,8 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-/// Between processes, and between the objects of one. Tries for a moment only: a stopped process may have it.
+/// Excludes other processes, and other objects of this one. Gives up after a moment, as a stopped process may hold the
+/// lock.
 class Corrections::FileLock {
 public:
   explicit FileLock(const std::string &path) : fd_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666)) {
@@ -34,7 +35,8 @@ public:
   }
   ~FileLock() {
     if (isHeld_)
-      ::flock(fd_, LOCK_UN); // closing would not do while the child of a fork has the descriptor too
+      // unlocked explicitly: close() does not suffice while the child of a fork has the descriptor too
+      ::flock(fd_, LOCK_UN);
     if (fd_ >= 0)
       ::close(fd_);
   }
@@ -65,7 +67,7 @@ std::map<Corrections::Key, Corrections::Entry> Corrections::read() const {
       }
     }
   } catch (const std::exception &) {
-    entries.clear(); // what was seen will be seen again
+    entries.clear(); // a damaged file: corrections will be measured again
   }
   return entries;
 }
@@ -76,7 +78,8 @@ void Corrections::dropOldest(std::map<Key, Entry> &entries) {
 }
 
 Corrections &Corrections::ofHost() {
-  static Corrections &all = *new Corrections(fileBeside(calibrationFile())); // programs may run while the process ends
+  // never destroyed: programs may run while the process ends
+  static Corrections &all = *new Corrections(fileBeside(calibrationFile()));
   return all;
 }
 
@@ -104,7 +107,7 @@ std::optional<double> Corrections::note(const KernelCost &cost, double factor) {
   if (path_.empty())
     return std::nullopt;
   Key key{cost.kind, cost.seconds};
-  double before = 1; // what the cost counts already
+  double before = 1; // correction that the cost contains already
   if (const auto model = modelSeconds_.find(key); model != modelSeconds_.end()) {
     before = key.second / model->second;
     key.second = model->second;
@@ -129,7 +132,7 @@ void Corrections::save() {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ec);
   const FileLock fileLock(path_);
   if (!fileLock.isHeld())
-    return; // the next save() tries again
+    return; // busy: the next save() tries again
   std::map<Key, Entry> merged = read();
   std::vector<std::pair<Key, Entry>> sorted;
   {
@@ -137,7 +140,7 @@ void Corrections::save() {
     const uint64_t count = merged.size();
     for (const Key &key : changed_)
       if (const auto entry = entries_.find(key); entry != entries_.end())
-        merged[key] = {entry->second.factor, count + entry->second.age}; // younger than all of the file
+        merged[key] = {entry->second.factor, count + entry->second.age}; // younger than all entries of the file
     changed_.clear();
     dropOldest(merged);
     sorted.assign(merged.begin(), merged.end());
@@ -152,14 +155,14 @@ void Corrections::save() {
   try {
     const std::string text = json{{"schema", 1}, {"corrections", std::move(list)}}.dump(1) + "\n";
     writeFile(path_, std::as_bytes(std::span(text)));
-  } catch (const Error &) { // a full disk is no reason for a program to fail
+  } catch (const Error &) { // a full disk must not fail the program
   }
 }
 
 void Corrections::forget() {
   if (path_.empty())
     return;
-  const FileLock fileLock(path_); // a process that merges now would write it again
+  const FileLock fileLock(path_); // without the lock, a process that merges now would write the file again
   std::lock_guard lock(mutex_);
   entries_.clear(), changed_.clear(), modelSeconds_.clear();
   std::error_code ec;
@@ -173,7 +176,7 @@ size_t Corrections::size() const {
 
 FirstCalls::FirstCalls(const Schedule &schedule) : schedule_(schedule) {
   const bool isKnown = std::ranges::any_of(schedule.kernels, [](const KernelDesc &kernel) { return !kernel.costs.empty(); });
-  open_ = isKnown && schedule.dims.empty(); // a cost is of one size
+  open_ = isKnown && schedule.dims.empty(); // costs are for one size
 }
 
 void FirstCalls::add(const Profile &profile, const DeviceModel &cpu, Corrections &corrections) {
@@ -198,7 +201,7 @@ Decisions FirstCalls::findings() const {
 }
 
 namespace {
-/// A kernel of the step, and what its steady calls took.
+/// A kernel of the step, with the time of its steady calls.
 struct Launch {
   const Location *where;
   const KernelDesc *kernel;
@@ -206,8 +209,8 @@ struct Launch {
   bool isSteady;
 };
 
-/// How many times its instructions take what is predicted, for the whole to take `took`. Nothing where the whole does not say: most of it is
-/// the moving of bytes.
+/// The factor by which the kernel's instructions must take longer than predicted for the whole to take `took`. Nothing
+/// if most of the time goes into moving bytes, which says nothing on instructions.
 std::optional<double> factorOfInstructions(const DeviceModel &cpu, const Launch &launch, double took) {
   KernelWork work = workOf(*launch.kernel, f32);
   work.costs = {};
@@ -236,7 +239,7 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
   }
   if (launches.empty())
     return;
-  // Where everything takes longer, the machine does other work, or is not calibrated: no kernel's own affair.
+  // If most kernels take longer, the machine is under load or not calibrated, and no single kernel's cost is wrong.
   constexpr double differs = 1.3;
   double typical = 1;
   if (ratios.size() >= 4) {
@@ -246,11 +249,12 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
   if (typical > differs || typical < 1 / differs)
     return;
   for (const Launch &launch : launches) {
-    // As `typical` is nearer to 1 than a contradiction is, a kernel that took longer than predicted never becomes cheaper.
+    // `typical` is closer to 1 than `contradicts` is, so a kernel that took longer than predicted never becomes
+    // cheaper.
     constexpr double contradicts = 1.5, leastSeconds = 2e-6;
     static_assert(differs < contradicts);
     const double took = launch.took / typical, ratio = took / launch.predicted;
-    // What decides the time of a root and what follows it is mostly one of them.
+    // The factor is attributed to the largest cost, which dominates the time of a kernel with an epilogue.
     const KernelCost &cost = *std::ranges::max_element(launch.kernel->costs, {}, &KernelCost::seconds);
     double sum = 0;
     for (const KernelCost &part : launch.kernel->costs)

@@ -37,7 +37,7 @@ std::string lineOf(const Location &l) {
   return timeline::clean(file.empty() ? l.op : concat(l.op.empty() ? "" : l.op + " ", "(", file, ":", l.line, ")"));
 }
 
-/// What a copy from one device to another waits for: the slowest part of its way.
+/// The slowest link or memory on the route of a copy, which bounds it.
 std::string wayOf(const Schedule &s, const MachineModel &machine, const Command &c) {
   const Operand *operands = s.step.operands.data() + c.firstOperand;
   const Home from = homeOf(s, s.buffers[operands[0].buffer]), to = homeOf(s, s.buffers[operands[1].buffer]);
@@ -57,7 +57,7 @@ std::string wayOf(const Schedule &s, const MachineModel &machine, const Command 
   return slowest.empty() ? "" : " over " + slowest;
 }
 
-/// What a span's time went into.
+/// What bounds a span's time.
 std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeline &t, const Span &span) {
   const Resource &resource = t.resources[span.resource];
   const DeviceModel &device = *machine.find(resource.device);
@@ -89,7 +89,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
   case SpanKind::Collective:
     return "collectives";
   case SpanKind::Host:
-  case SpanKind::Wait: // of a program's thread, not of a schedule
+  case SpanKind::Wait: // of a program's thread, never in a schedule
   case SpanKind::HiddenWait:
     break;
   }
@@ -98,7 +98,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
 
 } // namespace
 
-/// Those of a device on which the schedule has memory.
+/// Devices on which the schedule has memory.
 static std::vector<Explanation::DeviceMemory> memoryOf(const Schedule &s, const MachineModel &machine) {
   std::vector<Explanation::DeviceMemory> all;
   for (const DeviceModel &device : machine.devices) {
@@ -125,7 +125,7 @@ static std::vector<Explanation::DeviceMemory> memoryOf(const Schedule &s, const 
 Explanation explain(const Schedule &s, const MachineModel &machine, Decisions decisions) {
   Explanation e;
   e.timeline = simulate(s, machine);
-  e.timeline.kind = TimelineKind::Planned; // what is told ahead; simulated is what the log of a run says
+  e.timeline.kind = TimelineKind::Planned; // predicted; Simulated is for the logs of simulated runs
   const std::vector<Picoseconds> linkTime = linkTimes(s, machine);
   for (size_t i = 0; i < linkTime.size(); ++i)
     if (linkTime[i] > 0)
@@ -211,7 +211,7 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
       for (RouteModel &route : m.routes)
         route.pageableBytesPerSecond *= 2;
     });
-  constexpr size_t kLinks = 16; // tried one by one: the fullest
+  constexpr size_t kLinks = 16; // the most loaded links, each tried with twice the bandwidth
   std::vector<size_t> fullest;
   for (size_t i = 0; i < linkTime.size(); ++i)
     if (linkTime[i] > 0)
@@ -350,7 +350,7 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   rest(path.size());
   if (!e.decisions.empty())
     heading("decisions");
-  std::vector<const Decision *> decisions; // those of the whole program first
+  std::vector<const Decision *> decisions; // decisions on the whole program come first
   for (bool whole : {true, false})
     for (const Decision &d : e.decisions)
       if ((d.where.line == 0 && d.where.file.empty()) == whole)

@@ -1,4 +1,4 @@
-// How far this machine is from what it was when it was calibrated.
+// Compares the speed of this machine now with its calibration.
 #include "tressel/runtime/HostLoad.h"
 
 #include "tressel/runtime/MachineModel.h"
@@ -17,7 +17,8 @@
 namespace tressel::runtime {
 namespace {
 
-constexpr double kLittleShare = 0.9; ///< of the time that threads have a core: less is a machine with other work
+/// of the time that threads have a core: below it, other processes use the machine
+constexpr double kLittleShare = 0.9;
 
 using Clock = std::chrono::steady_clock;
 
@@ -27,7 +28,7 @@ double threadCpuSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Some arithmetic in registers, and a buffer that most caches do not hold, read once. A millisecond or two.
+/// One or two milliseconds of work: arithmetic in registers, and one read of a buffer larger than most caches.
 float doPiece(const std::vector<float> &buffer) {
   std::array<float, 16> sums{};
   for (int i = 0; i < 100000; ++i)
@@ -46,7 +47,8 @@ float doPiece(const std::vector<float> &buffer) {
 
 PieceTime timePiece(int threads) {
   constexpr size_t kElements = size_t(4) << 20;
-  constexpr auto kSpan = std::chrono::milliseconds(35); // a time slice of the scheduler is 4 to 8 ms: what runs within one sees no load
+  // several time slices of the scheduler, 4 to 8 ms each: within one slice no load shows
+  constexpr auto kSpan = std::chrono::milliseconds(35);
   constexpr int kLeast = 3;
   struct Sum {
     double wall, cpu;
@@ -58,7 +60,8 @@ PieceTime timePiece(int threads) {
   auto work = [&](Sum &sum) {
     const std::vector<float> buffer(kElements, 1.0F);
     sink = doPiece(buffer);
-    // Not a barrier, which sleeps: the scheduler may wake two threads on one core while another one is idle.
+    // Spins instead of using a barrier, which sleeps: the scheduler may wake two threads on one core while another one
+    // is idle.
     for (--missing; missing > 0;)
       std::this_thread::yield();
     const Clock::time_point start = Clock::now();
@@ -78,7 +81,7 @@ PieceTime timePiece(int threads) {
   }
   PieceTime time;
   double wall = 0, cpu = 0;
-  for (const Sum &sum : sums) { // kernels wait for the slowest thread
+  for (const Sum &sum : sums) { // a kernel ends with its slowest thread
     time.seconds = std::max(time.seconds, sum.wall / sum.pieces);
     wall += sum.wall, cpu += sum.cpu;
   }

@@ -1,4 +1,4 @@
-// The machine that this process runs on: typical figures, or those that `tressel calibrate` measured and kept.
+// The machine model of this computer: typical figures, or those measured and saved by `tressel calibrate`.
 #include "tressel/runtime/CacheFolder.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Error.h"
@@ -34,7 +34,10 @@ MachineModel typicalHostMachine(int numThreads) {
   constexpr double ofOneThread = 18e9;
   cpu.bytesPerSecond = std::max(threads * 12e9, ofOneThread);
   cpu.threadBytesPerSecond = ofOneThread;
-  cpu.caches = {{threads * (32 << 10), threads * 4e11}, {threads * (1 << 20), threads * 1.1e11}, {std::max(threads, 2.0) * (4 << 20), threads * 6e10}}; // one thread has the others' part of what all share
+  // a single thread has all of the shared cache
+  cpu.caches = {{threads * (32 << 10), threads * 4e11},
+                {threads * (1 << 20), threads * 1.1e11},
+                {std::max(threads, 2.0) * (4 << 20), threads * 6e10}};
   cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   cpu.commandSeconds = 30e-9;
   cpu.splitSeconds = threads > 1 ? 2e-6 : 0;
@@ -59,7 +62,7 @@ MachineModel processorParts(int parts) {
   MachineModel machine = host;
   machine.name = concat("cpu:", parts);
   const int threads = cpu.threads / parts;
-  constexpr double kWakes = 20e-6; // until the thread of a stream has seen that it may go on
+  constexpr double kWakes = 20e-6; // time until the thread of a stream sees that it may continue
   machine.devices.front().memoryBytes = cpu.memoryBytes / (parts + 1);
   machine.devices.front().commandSeconds += kWakes;
   for (int i = 0; i < parts; ++i) {
@@ -79,7 +82,8 @@ MachineModel processorParts(int parts) {
     part.speed = cpu.speed > 0 ? cpu.speed : 1;
     machine.devices.push_back(std::move(part));
   }
-  // A thread copies at half of what it reads and writes; whose copies these are does not matter.
+  // A copy reads and writes each byte, so a thread copies at half of its memory bandwidth. It does not matter which
+  // thread copies.
   const double rate =
       std::min(cpu.bytesPerSecond, std::max(cpu.threadBytesPerSecond, cpu.bytesPerSecond / cpu.threads)) / 2;
   const auto &devices = machine.devices;
@@ -136,9 +140,10 @@ MachineModel hostMachine(int numThreads) {
         MachineModel machine = parseMachine({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
         machine.name = "this machine";
         return machine;
-      } catch (const Error &error) { // predictions are no reason to fail
+      } catch (const Error &error) { // a bad file must not fail the program: predictions are optional
         const std::string text = concat("tressel: note: ", path, ": the figures of calibration cannot be used, typical ones are: ", error.what(), "\n");
-        if (isFirstNote(text)) // also for another number of threads, and in the compiler's library
+        // also of the copy of this code in the compiler's library, and for another number of threads
+        if (isFirstNote(text))
           std::fputs(text.c_str(), stderr);
       }
     return typicalHostMachine(threads);

@@ -18,7 +18,7 @@ void MeasuredTime::add(double seconds) {
   deviations += before * (seconds - mean);
 }
 
-/// Of two sets (Chan, Golub and LeVeque, 1979).
+/// Combines two sets of measurements (Chan, Golub and LeVeque, 1979).
 void MeasuredTime::add(const MeasuredTime &other) {
   if (other.count == 0)
     return;
@@ -87,7 +87,8 @@ std::optional<double> measuredSeconds(const MachineModel &machine, const DeviceM
   KernelHistory::Key key{std::string(kernel), shape, nameOf(device.device)};
   if (const MeasuredTime *time = machine.history->find(key))
     return time->mean;
-  // One of its kind did it: to expect less of this one would only move work to and fro.
+  // Uses the measurement of an equal device. With a prediction for one and a measurement for the other, work would move
+  // back and forth between them.
   for (const DeviceModel &other : machine.devices) {
     if (other.device.kind != device.device.kind || other.flopsPerSecond != device.flopsPerSecond ||
         other.bytesPerSecond != device.bytesPerSecond || other.threads != device.threads)

@@ -14,8 +14,8 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-/// A provider, or a kind of kernels ("builtin/product/v4"), as it is called now: earlier versions wrote "kernels" for "builtin"
-/// and "prebuilt" for "bitcode".
+/// The current name of a provider or a kind of kernels ("builtin/product/v4"). Files of earlier versions have "kernels"
+/// for "builtin" and "prebuilt" for "bitcode".
 static std::string currentName(const std::string &name) {
   const size_t end = std::min(name.find('/'), name.size());
   const std::string first = name.substr(0, end);
@@ -39,7 +39,7 @@ double DeviceModel::bandwidth(double bytes) const {
     const bool isLast = i + 1 == caches.size();
     const double behind = isLast ? bytesPerSecond : caches[i + 1].bytesPerSecond;
     const double end = isLast ? 2 * caches[i].bytes : std::min(2 * caches[i].bytes, caches[i + 1].bytes);
-    if (bytes < end) // some of it is still there
+    if (bytes < end) // part of the bytes is still in the cache
       return caches[i].bytesPerSecond * std::pow(behind / caches[i].bytesPerSecond,
                                                  std::log(bytes / caches[i].bytes) / std::log(end / caches[i].bytes));
   }
@@ -66,7 +66,7 @@ KernelWork workOf(const KernelDesc &kernel, DType type) {
           .costs = kernel.costs};
 }
 double DeviceModel::threadSeconds(std::span<const KernelCost> costs) const {
-  /// What one thread of the processor that the costs were measured on reaches, in f32.
+  /// f32 flops per second of one thread of the processor on which the costs were measured.
   constexpr double referenceFlops = 1.1e11;
   double sum = 0;
   for (const KernelCost &cost : costs) {
@@ -77,10 +77,10 @@ double DeviceModel::threadSeconds(std::span<const KernelCost> costs) const {
 }
 double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) {
   const int64_t threads = std::clamp<int64_t>(work.tasks, 1, d.threads);
-  // The pool makes no more than four parts a thread; the thread that gets one more than others is what is waited for.
+  // The pool makes at most four chunks per thread, and the kernel ends with the thread that gets one more than others.
   const int64_t parts = std::clamp<int64_t>(work.tasks, 1, 4 * threads);
   const double share = static_cast<double>((parts + threads - 1) / threads * threads) / static_cast<double>(parts);
-  const double part = static_cast<double>(threads) / d.threads; // of the device, that works on it
+  const double part = static_cast<double>(threads) / d.threads; // share of the device that works on the kernel
   const double near = work.bytes / part;
   const bool known = (d.device.kind == DeviceKind::Cpu || d.speed > 0) && !work.costs.empty();
   auto seconds = [&](double bytes, double from) {
@@ -96,7 +96,7 @@ double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) 
     const double computing = work.flops / (d.flops(work.type) * d.efficiencyOf(work.provider) * part);
     return std::max(computing, moving) * share + splitting;
   }
-  // Threads slow each other down by what they share: power, the units of a core.
+  // Concurrent threads slow each other down, as they share power and execution units.
   const double together = d.threads == 1 ? 1 : 1 - (1 - d.speedTogether) * static_cast<double>(threads - 1) / (d.threads - 1);
   const double computing = d.threadSeconds(work.costs) / (static_cast<double>(threads) * together);
   return std::cbrt(computing * computing * computing + moving * moving * moving) * share + splitting;
@@ -124,7 +124,7 @@ std::vector<EngineModel> DeviceModel::allEngines() const {
 
 EngineTable::EngineTable(const MachineModel &machine, std::span<const StreamDesc> streams) {
   const DeviceModel unknown;
-  std::map<std::pair<std::string, size_t>, uint32_t> known; // by device and number of the engine
+  std::map<std::pair<std::string, size_t>, uint32_t> known; // by device and index of the engine
   for (const StreamDesc &stream : streams) {
     const auto next = static_cast<uint32_t>(engines.size());
     const std::string device = nameOf(stream.device);
@@ -227,7 +227,7 @@ namespace {
 
 [[noreturn]] void fault(const std::string &where, const std::string &what) { throw JsonFault{where, what}; }
 
-/// An object of the file: its members are asked for by name, and those that nobody asked for are told at the end.
+/// An object of the file. Its members are read by name; those that were never read are reported at the end.
 class Reader {
 public:
   Reader(const json &value, std::string where) : value_(value), where_(std::move(where)) {
@@ -301,7 +301,7 @@ DeviceRef deviceNamed(const MachineModel &machine, const json &value, const std:
   return it->device;
 }
 
-/// "caches": the smallest first; or cache_bytes and cached_bytes_per_second of the only one.
+/// "caches", the smallest first; or cache_bytes and cached_bytes_per_second for a single cache.
 void readCaches(Reader &in, DeviceModel &d) {
   const json *list = in.optional("caches");
   const double bytes = in.atLeastZero("cache_bytes", 0);
@@ -330,7 +330,7 @@ void readCaches(Reader &in, DeviceModel &d) {
           "is less than that of the memory behind the cache");
 }
 
-/// "engines": each with the kinds of streams that it works on, which no other engine names.
+/// "engines": each has the kinds of streams that it executes; no kind is in two engines.
 void readEngines(Reader &in, DeviceModel &d) {
   const json *list = in.optional("engines");
   if (!list)

@@ -1,5 +1,5 @@
-// Machines that Tressel knows by name. Every figure has its source: a data sheet, arithmetic on a standard's rates, or
-// "typical", which means that it stands for a measurement of the machine at hand.
+// Machines known by name. Every figure has a source: a data sheet, arithmetic on a standard's rates, or "typical",
+// which stands in for a measurement of the actual machine.
 #include "tressel/runtime/MachineModel.h"
 
 #include "runtime/types/Concat.h"
@@ -17,14 +17,14 @@ namespace {
 constexpr const char *kTypical = "typical; measure the machine for its own";
 constexpr double kGiB = 1 << 30;
 
-/// Builds a machine device by device, with a source for each figure.
+/// Builds a machine model device by device, with a source for each figure.
 class Builder {
 public:
     DeviceRef host(int threads, double clock, double bytesPerSecond, double memory, const std::string &source) {
     DeviceModel &d = add(DeviceKind::Cpu);
     d.threads = threads;
     d.flopsPerSecond = {{f32, threads * clock * 64},
-                        {f64, threads * clock * 32}}; // two multiply-adds of 512 bits a cycle
+                        {f64, threads * clock * 32}}; // two multiply-adds of 512 bits per cycle
     d.bytesPerSecond = bytesPerSecond;
     d.memoryBytes = static_cast<int64_t>(memory);
     d.caches = {{threads * double(1 << 20), threads * 60e9}};
@@ -90,7 +90,7 @@ DeviceRef server(Builder &b) {
                 "a socket of 16 cores at 2.5 GHz with AVX-512, six channels of DDR4-2666 at 80% of 128 GB/s");
 }
 
-/// Accelerators on PCIe 3.0 x16 slots of one root complex, and an adapter for the network beside them.
+/// Accelerators on PCIe 3.0 x16 slots of one root complex, with a network adapter beside them.
 MachineModel pcie3(int count) {
   Builder b;
   const DeviceRef cpu = server(b);
@@ -119,7 +119,7 @@ MachineModel pcie3(int count) {
   return std::move(b.machine);
 }
 
-/// Accelerators on NVLink, each with an adapter for the network on its PCIe switch.
+/// Accelerators on NVLink, each with a network adapter on its PCIe switch.
 MachineModel dgxH100(int count) {
   Builder b;
   const DeviceRef cpu = b.host(112, 2.0e9, 490e9, 2048 * kGiB,
@@ -155,13 +155,13 @@ MachineModel dgxH100(int count) {
   return std::move(b.machine);
 }
 
-/// One accelerator in a server of today.
+/// One accelerator in a current server.
 struct Card {
   const char *name, *architecture;
   std::map<DType, double> flops;
   double bytesPerSecond, memory;
   const char *source;
-  double link; ///< one direction of its slot
+  double link; ///< bytes per second in each direction of its slot
   const char *linkSource;
 };
 constexpr const char *kPcie4 = "PCIe 4.0: 16 GT/s on 16 lanes, of 130 bits 128 are data",
@@ -193,7 +193,7 @@ MachineModel withCard(const Card &card) {
   return std::move(b.machine);
 }
 
-/// A host on Ethernet, with accelerators on slots of their own.
+/// A host on Ethernet, whose accelerators have slots of their own.
 MachineModel onEthernet(int count) {
   Builder b;
   const DeviceRef cpu = server(b);
@@ -221,8 +221,8 @@ MachineModel onEthernet(int count) {
 
 struct Preset {
   std::string name;
-  std::function<MachineModel(int ofHost)> make; ///< one host
-  int ofHost = 1, hosts = 1;                    ///< where the name has no size
+  std::function<MachineModel(int ofHost)> make; ///< makes a host with that many accelerators
+  int ofHost = 1, hosts = 1;                    ///< defaults for a name without sizes
   bool hasNetwork = true;
 };
 const std::vector<Preset> &presets() {
@@ -240,16 +240,16 @@ const std::vector<Preset> &presets() {
   return all;
 }
 
-/// A whole number from 1 on; 0: it is none.
+/// A whole number from 1 on; 0 for any other text.
 int64_t countOf(std::string_view text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
 }
 
-constexpr int64_t kMost = 4096, kMostOfHost = 16; // accelerators that a name can ask for
+constexpr int64_t kMost = 4096, kMostOfHost = 16; // limits of a name: accelerators in all, and per host
 
-/// "16x4": hosts by accelerators of each; "64": accelerators, in hosts of as many as the preset has.
+/// "16x4": 16 hosts of 4 accelerators each. "64": 64 accelerators, on hosts of the preset's number.
 std::pair<int64_t, int64_t> sizeOf(const Preset &preset, std::string_view text) {
   auto refuse = [&](const auto &...why) {
     throw InputError(concat("machine '", preset.name, ":", text, "': ", why...));
@@ -316,7 +316,7 @@ std::string presetOfAtLeast(int64_t accelerators) {
 }
 
 MachineModel machineOfArchitecture(std::string_view architecture) {
-  // "sm_90a" is code for such cards alone.
+  // Code for "sm_90a" runs on such cards only, so it is no fallback.
   const auto hasOwn = [](std::string_view name) { return name == "sm_90" || name == "sm_100"; };
   if (architecture.ends_with('a') && hasOwn(architecture.substr(0, architecture.size() - 1)))
     architecture.remove_suffix(1);

@@ -1,4 +1,4 @@
-// Machines by their names, with figures for plans.
+// Opens machines by name, and finds the machine models for plans.
 #include "runtime/devices/CudaLibrary.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
@@ -10,7 +10,7 @@
 namespace tressel::runtime {
 namespace {
 
-/// Architectures that code is generated for, with the latest first.
+/// The best architecture that code is generated for and the card supports.
 std::string architectureFor(const GpuCard &card) {
   for (const char *known : {"sm_120", "sm_100", "sm_90", "sm_80"})
     if (std::stoi(known + 3) <= std::stoi(card.architecture.substr(3)))
@@ -18,7 +18,7 @@ std::string architectureFor(const GpuCard &card) {
   throwError<Error>("the GPU ", card.name, " (", card.architecture, ") is older than sm_80, the oldest that code is generated for");
 }
 
-/// "0,0,2" of "cuda:0,0,2". Empty: all.
+/// The numbers in the list of a name: "0,0,2" of "cuda:0,0,2". Empty: all cards.
 std::vector<int> cardsNamed(std::string_view list, size_t present) {
   std::vector<int> cards;
   constexpr size_t kMost = 64;
@@ -36,8 +36,8 @@ std::vector<int> cardsNamed(std::string_view list, size_t present) {
   return cards;
 }
 
-/// The host and typical cards of the architectures, with the memory that is there. Accelerators that share a card share its memory; copies
-/// between them stay on it.
+/// A model of the host and of typical cards of their architectures, with the memory that the cards have. Accelerators
+/// on one card share its memory, and copies between them do not leave it.
 MachineModel modelOf(const std::vector<GpuCard> &all, const std::string &architecture, std::vector<int> named) {
   MachineModel model;
   if (named.empty())
@@ -102,7 +102,7 @@ std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest
   if (isProcessor && !request.architecture.empty())
     refuse("has no GPU for kernels of '", request.architecture, "'");
   if (!request.architecture.empty())
-    machineOfArchitecture(request.architecture); // names those there are
+    machineOfArchitecture(request.architecture); // throws for an unknown architecture
   if (name == "cpu")
     return nullptr;
   if (isProcessor)
@@ -112,7 +112,7 @@ std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest
     const std::vector<GpuCard> cards = library.cards(nullptr);
     MachineRequest some = request;
     if (cards.empty())
-      some.cards.clear(); // opening says what is missing
+      some.cards.clear(); // opening the machine reports what is missing
     else if (name.size() > 5)
       some.cards = cardsNamed(name.substr(5), cards.size());
     for (int card : some.cards)

@@ -22,35 +22,35 @@ namespace {
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr uint32_t kNone = UINT32_MAX;
 
-/// `bytes` over `links` after `latency`.
+/// Sends `bytes` over `links` after `latency`.
 struct Transfer {
   double bytes = 0;
   Picoseconds latency = 0;
-  std::vector<uint32_t> links; ///< capacities (Costs::capacity)
-  double fastest = 0;          ///< bytes per second, alone
-  int64_t steps = 1;           ///< of a collective's part: that often, together with the others
+  std::vector<uint32_t> links; ///< indices into Costs::capacity
+  double fastest = 0;          ///< bytes per second if no other transfer is active
+  int64_t steps = 1;           ///< for a part of a collective: number of steps, each in lockstep with the other parts
 
   Picoseconds alone() const { return steps * (latency + picoseconds(bytes / fastest)); }
 };
-/// What a command costs when nothing else runs.
+/// Time of a command when no other runs.
 struct Work {
   SpanKind kind = SpanKind::Host;
   Picoseconds alone = 0;
-  std::vector<Transfer> transfers; ///< of a copy one, of a collective's part one a phase; one after the other
+  std::vector<Transfer> transfers; ///< in sequence: one for a copy, one per phase for a part of a collective
 };
 
 /// The parts of a collective, from command `first` on.
 struct Ring {
   uint32_t first = 0, members = 0;
-  uint32_t missing = 0;  ///< parts that are not ready
-  Picoseconds ready = 0; ///< those that are
-  uint32_t held = 0;     ///< parts that have their engine
-  uint32_t done = 0;     ///< parts that have ended the step
-  size_t phase = 0;      ///< index into Work::transfers; behind them: all have ended
-  int64_t stepsLeft = 0; ///< of the phase
+  uint32_t missing = 0;  ///< parts that are not ready yet
+  Picoseconds ready = 0; ///< when the latest part became ready
+  uint32_t held = 0;     ///< parts that hold their engine
+  uint32_t done = 0;     ///< parts that have finished the current step
+  size_t phase = 0;      ///< index into Work::transfers; their number when the collective has ended
+  int64_t stepsLeft = 0; ///< steps left in the phase
 };
 
-/// What commands cost on a machine, each alone.
+/// Times of single commands on a machine, without contention.
 class Costs {
 public:
   Costs(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options)
@@ -64,7 +64,8 @@ public:
       if (stream.device.kind == DeviceKind::Gpu)
         accelerators = std::max<uint32_t>(accelerators, stream.device.index + 1u);
     }
-    if (machine.devices.size() == 1) // the clock of simulated devices knows no caches between kernels
+    // only for the host: the clock of simulated devices does not model caches between kernels
+    if (machine.devices.size() == 1)
       footprint_ = footprintOf();
     std::vector<int64_t> held(machine.devices.size(), 0);
     for (const ArenaDesc &arena : s.arenas) {
@@ -102,27 +103,27 @@ public:
     return *device;
   }
   size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
-  /// The place in `capacity` of a device's memory.
+  /// Index of a device's memory in `capacity`.
   uint32_t memoryOf(DeviceRef ref) const { return static_cast<uint32_t>(machine.links.size() + deviceIndex(ref)); }
   double kernelSeconds(const CommandList &p, size_t i, double slower) const;
-  /// Of a collective's part.
+  /// The plan of a collective's part.
   struct Exchange {
     CollectiveGroup group;
     CollectivePlan plan;
-    int64_t bytes = 0; ///< with which each member ends, of reduce_scatter: begins
+    int64_t bytes = 0; ///< bytes of each member's result; of reduce_scatter, of its operand
   };
   Exchange exchangeOf(const CommandList &p, size_t i) const;
-  /// Bodies are simulated by themselves.
+  /// The work of a command, without its bodies, which have clocks of their own.
   Work workOf(const CommandList &p, size_t i) const;
 
   const Schedule &s;
   const MachineModel &machine;
   const SimulateOptions &options;
-  std::vector<double> capacity; ///< of links, then of devices' memories
+  std::vector<double> capacity; ///< bytes per second of links, then of devices' memories
 
 private:
-  /// Of the weights that the kernel reads, which wait a whole step until they are read again (in a loop they are read again at once). What is
-  /// packed ahead is read instead of what it was made of.
+  /// Bytes of the weights that a kernel reads. They are read again only a whole step later (in a loop at once), so they
+  /// may have left the caches. If some are packed, only these count: they are read in place of the originals.
   double parameterBytes(const Command &c) const {
     double packed = 0, plain = 0;
     for (uint32_t i = 0; i < c.numOperands; ++i) {
@@ -134,7 +135,7 @@ private:
     }
     return packed > 0 ? packed : plain;
   }
-  /// Bytes that a step touches, each once.
+  /// Distinct bytes that a step accesses.
   double footprintOf() const {
     std::set<std::pair<Space, uint32_t>> known;
     double bytes = 0;
@@ -149,7 +150,7 @@ private:
     return bytes;
   }
 
-  /// Through links and the memories of devices.
+  /// A transfer through links and the memories of its end devices.
   Transfer through(std::vector<uint32_t> links, std::initializer_list<DeviceRef> ends, double bytes) const {
     double latency = 0;
     for (uint32_t link : links)
@@ -163,7 +164,7 @@ private:
     return transfer;
   }
 
-  /// What a member sends, and to whom, in each step.
+  /// Adds the transfers of a member in each phase of a collective.
   void partOf(const CommandList &p, size_t i, Work &work) const {
     const Exchange exchange = exchangeOf(p, i);
     if (exchange.group.members == 1 || !options.transferTime)
@@ -195,7 +196,7 @@ private:
       work.transfers.back().steps = phase.steps;
     }
   }
-  /// The member's device on the other side is not part of the program: its memory is taken to be as fast as this one's.
+  /// The peer's device is not part of the program: its memory is assumed to be as fast as this one's.
   void sendToRank(DeviceRef local, const Exchange &exchange, Work &work) const {
     for (const CollectivePhase &phase : exchange.plan.phases) {
       const Channel &channel = phase.crossesHosts ? exchange.group.between : exchange.group.within;
@@ -213,14 +214,15 @@ private:
     }
   }
 
-  double footprint_ = 0;     ///< bytes that a step touches; 0: not counted
-  uint32_t accelerators = 0; ///< of a rank
+  double footprint_ = 0;     ///< distinct bytes that a step accesses; 0: not modelled
+  uint32_t accelerators = 0; ///< accelerators per rank
 };
 
-/// When the last command of a body ends.
+/// Predicted end of a body.
 Picoseconds timeOf(const Costs &costs, const CommandList &body);
 
-/// A launch's work, where its bytes take `slower` times as long as alone. Operands in a cache do not notice.
+/// Seconds of a launch whose bytes from memory take `slower` times as long as alone. Operands in a cache are not slowed
+/// down.
 double Costs::kernelSeconds(const CommandList &p, size_t i, double slower) const {
   const Command &c = p.commands[i];
   const KernelDesc &k = s.kernels[c.kernel];
@@ -242,7 +244,7 @@ double Costs::kernelSeconds(const CommandList &p, size_t i, double slower) const
   const auto measured = measuredSeconds(machine, whole, k.key, shapeOf(types, static_cast<size_t>(k.numInputs)));
   if (!measured)
     return predicted;
-  // What copies beside it cost is not measured: as much more as by the figures.
+  // The slowdown by concurrent copies is not measured: it is taken from the prediction.
   const double alone = slower == 1 ? predicted : workSeconds(device, work);
   return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
 }
@@ -340,11 +342,12 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
 }
 
 //--- The clock --------------------------------------------------------------------------------------------------------
-/// The commands of one list in virtual time: which engine works on which, and what its rate is while others share links and memory with it.
+/// Runs the commands of one list in virtual time: which engine executes which command, and at what rate while others
+/// share links and memory.
 class ListClock {
 public:
   ListClock(const Costs &costs, const CommandList &list);
-  /// Returns when the last command ends.
+  /// Returns the end of the last command.
   Picoseconds run();
   /// After `run`: spans, bounds and the critical path.
   void fill(Timeline &timeline) const;
@@ -352,42 +355,43 @@ public:
 private:
   struct Engine {
     EngineTable::Engine of;
-    /// Ready, stream and number of the command (of a collective's part: those of the first), the command.
+    /// By ready time, then stream and number of the command (for a part of a collective: those of the first part), then
+    /// the command.
     std::set<std::tuple<Picoseconds, uint32_t, uint32_t, uint32_t>> queue;
     uint32_t running = kNone, last = kNone;
   };
   struct Running {
     uint32_t command;
     const Work *work;
-    const Transfer *transfer = nullptr; ///< that it is at
-    bool flows = false;     ///< a transfer past its latency
-    double left = 0;        ///< bytes, or picoseconds of work
-    double rate = 1;        ///< per picosecond
-    Picoseconds since = 0;  ///< when `left` was so much
-    Picoseconds finish = 0; ///< at this rate; of a transfer in its latency: when that ends
+    const Transfer *transfer = nullptr; ///< the current one of its transfers
+    bool flows = false;                 ///< a transfer whose latency is over
+    double left = 0;                    ///< bytes or picoseconds to go, at `since`
+    double rate = 1;                    ///< of `left`, per picosecond
+    Picoseconds since = 0;              ///< time to which `left` refers
+    Picoseconds finish = 0; ///< predicted end at this rate; for a transfer in its latency: end of the latency
   };
 
   using Event = std::pair<Picoseconds, uint32_t>;
 
   Ring *ringFor(uint32_t i) { return ringOf_[i] == kNone ? nullptr : &rings_[ringOf_[i]]; }
   const Ring *ringFor(uint32_t i) const { return ringOf_[i] == kNone ? nullptr : &rings_[ringOf_[i]]; }
-  /// A command, or all parts of its collective: from, to.
+  /// Range of commands: the command alone, or all parts of its collective.
   std::pair<uint32_t, uint32_t> partsOf(uint32_t i) const {
     const Ring *ring = ringFor(i);
     return ring ? std::pair(ring->first, ring->first + ring->members) : std::pair(i, i + 1);
   }
-  /// All that it waits for has ended.
+  /// To be called when all its dependences are over.
   void becomes(uint32_t i);
-  /// What has reached its finish goes on or ends. True if anything did.
+  /// Ends or advances all jobs that are due now. Returns whether there were any.
   bool endDue();
-  /// A transfer flows once it is past its latency.
+  /// Starts the flow of a transfer whose latency is over.
   bool beginsToFlow(Running &r) const;
-  /// Its next step begins for all parts; behind the last one they end.
+  /// Begins the next step for all parts, or ends them after the last one.
   void beginStep(Ring &ring);
-  /// A part of a collective has ended a step; the last one begins the next step of all. True if there was one to end.
+  /// Ends a step of one part; the last part begins the next step of all. False if the collective has no further steps.
   bool endsStep(Running &r);
   void end(uint32_t i);
-  /// Engines that are free take what is first in their queues. True if any did.
+  /// Lets idle engines take the heads of their queues. Returns whether any did.
   bool beginReady();
   void begin(uint32_t from, uint32_t to);
   void shareLinks(std::vector<double> &rates) const;
@@ -408,7 +412,7 @@ private:
   std::vector<uint32_t> engineOf_, missing_, ringOf_;
   std::vector<std::vector<uint32_t>> needs_, followers_;
   std::vector<Picoseconds> ready_, begin_, end_;
-  std::vector<uint32_t> before_; ///< on its engine
+  std::vector<uint32_t> before_; ///< by command: the one before it on its engine
 
   Picoseconds now_ = 0, finished_ = 0;
   uint32_t done_ = 0;
@@ -471,8 +475,8 @@ Picoseconds ListClock::run() {
     now_ = becoming_.empty() ? kNever : becoming_.top().first;
     for (const Running &r : active_)
       now_ = std::min(now_, r.finish);
-    wholePicoseconds(static_cast<double>(now_)); // throws where it is too late for sums
-    // What ends now, then what begins, until nothing does at this time.
+    wholePicoseconds(static_cast<double>(now_)); // throws if the time is too large for sums
+    // Alternates between ends and begins until neither happens at this time.
     bool changed = false;
     for (bool again = true; again; changed |= again) {
       again = endDue();
@@ -489,7 +493,7 @@ bool ListClock::beginsToFlow(Running &r) const {
     return false;
   r.flows = true;
   r.left = r.transfer->bytes;
-  r.rate = 0; // that follows
+  r.rate = 0; // set by setRates
   r.since = now_;
   r.finish = kNever;
   return true;
@@ -512,7 +516,7 @@ bool ListClock::endsStep(Running &r) {
   if (!ring || !r.transfer)
     return false;
   r.flows = false;
-  r.finish = kNever; // until the others have ended the step
+  r.finish = kNever; // until all parts have ended the step
   if (++ring->done < ring->members)
     return true;
   ring->done = 0;
@@ -534,7 +538,7 @@ bool ListClock::endDue() {
     if (beginsToFlow(r)) {
       ++k;
     } else if (endsStep(r)) {
-      const bool areAllDue = ringFor(r.command)->done == 0; // parts before this one too
+      const bool areAllDue = ringFor(r.command)->done == 0; // whether parts before this one are due too
       k = areAllDue ? 0 : k + 1;
     } else {
       end(r.command);
@@ -592,7 +596,8 @@ void ListClock::begin(uint32_t from, uint32_t to) {
   }
 }
 
-/// Max-min fair rates: the fullest link decides for all that use it, and the others share what is left.
+/// Max-min fair rates: repeatedly finds the most loaded link, gives its transfers equal shares, and divides what is
+/// left among the others.
 void ListClock::shareLinks(std::vector<double> &rates) const {
   const std::vector<Running> &active = active_;
   const std::vector<double> &capacity = costs_.capacity;
@@ -626,7 +631,7 @@ void ListClock::shareLinks(std::vector<double> &rates) const {
       fix(slowest, active[slowest].transfer->fastest);
       continue;
     }
-    // All that use a link with this least share.
+    // All transfers on links with this least share.
     const std::vector<double> before = left;
     for (size_t i = 0; i < active.size(); ++i)
       if (!fixed[i] && std::ranges::any_of(active[i].transfer->links, [&](uint32_t link) {
@@ -638,7 +643,7 @@ void ListClock::shareLinks(std::vector<double> &rates) const {
   }
 }
 
-/// Of a kernel whose memory transfers use too.
+/// The rate of a kernel whose memory is also used by transfers.
 double ListClock::kernelRate(const Running &r, const std::vector<double> &flow) const {
   const DeviceModel &device = costs_.deviceOf(engines_[engineOf_[r.command]].of.device);
   if (r.work->kind != SpanKind::Kernel || device.contention == 0)
@@ -659,10 +664,10 @@ void ListClock::setRates() {
   for (size_t i = 0; i < active_.size(); ++i) {
     Running &r = active_[i];
     if (!r.flows && r.transfer)
-      continue; // in its latency
+      continue; // it has not begun to flow
     const double rate = r.flows ? flow[i] * 1e-12 : kernelRate(r, flow);
     if (rate == r.rate)
-      continue; // the finish stays exact
+      continue; // avoids rounding: the finish stays exact
     r.left -= static_cast<double>(now_ - r.since) * r.rate;
     r.since = now_;
     r.rate = rate;
@@ -688,7 +693,8 @@ void ListClock::fill(Timeline &timeline) const {
   arrange(timeline);
 }
 
-/// What no order of the commands can do without: that data is there before it is read, and what engines and links have to do.
+/// Lower bounds for any order of the commands: the longest chain of data dependences, and the total work of each engine
+/// and link.
 void ListClock::bound(Timeline &timeline) const {
   const std::vector<double> &capacity = costs_.capacity;
   std::vector<Picoseconds> chain(n_, 0), total(engines_.size(), 0);
@@ -712,7 +718,7 @@ void ListClock::bound(Timeline &timeline) const {
     timeline.lowerBound = std::max(timeline.lowerBound, busy);
   for (size_t link = 0; link < capacity.size(); ++link)
     timeline.lowerBound = std::max(timeline.lowerBound, static_cast<Picoseconds>(carried[link] / capacity[link] * 1e12));
-  // The sums above round each command up, the clock its end.
+  // The sums above round up per command, the clock only per end, so they may exceed the end by a little.
   Picoseconds last = 0;
   for (Picoseconds each : end_)
     last = std::max(last, each);
@@ -720,7 +726,8 @@ void ListClock::bound(Timeline &timeline) const {
     timeline.lowerBound = std::min(timeline.lowerBound, last);
 }
 
-/// Back from the last: each began when the latest that it followed, in its stream, on its engine or by a wait, had ended, or when it was issued.
+/// Follows the path backward from the last command: to the latest end among the commands before it in its stream, on
+/// its engine or by a wait.
 void ListClock::findCriticalPath(Timeline &timeline) const {
   uint32_t at = kNone;
   for (uint32_t i = 0; i < n_; ++i)
@@ -771,7 +778,7 @@ std::vector<CollectiveUse> collectivesOf(const Schedule &schedule, const Machine
       continue;
     const CollectiveDesc &desc = schedule.collectives[p.commands[i].kernel];
     if (!desc.members.empty() && desc.axes.empty() && p.commands[i].stream != desc.members.front())
-      continue; // its first part stands for it
+      continue; // its first part represents it
     const auto [group, plan, bytes] = costs.exchangeOf(p, i);
     const std::string span = spanOf(schedule, i).name, name = span.substr(0, span.find(' '));
     CollectiveUse *use = nullptr;

@@ -1,6 +1,6 @@
-// What the verifier knows about the bytes of a space at one point of its walk: who wrote them last, and who has read
-// them since. A command that runs is known by its epoch; a vector clock says, per stream, how many of its commands are
-// certainly finished; so "before" is one comparison.
+// What the verifier knows about the bytes of a space at one point of its walk: the last write, and the reads since.
+// Each run of a command has an epoch. A vector clock holds, per stream, how many of its commands are certainly
+// finished, so "before" is one comparison.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -15,7 +15,7 @@ namespace tressel::runtime {
 struct Epoch {
   uint32_t stream = 0, position = 0;
   uint32_t command = 0, buffer = 0;
-  const CommandList *list = nullptr; ///< that `command` counts in
+  const CommandList *list = nullptr; ///< the list that contains `command`
   bool isSame(const Epoch &other) const { return stream == other.stream && position == other.position; }
 };
 
@@ -30,19 +30,20 @@ inline bool before(const Epoch &epoch, const Clock &clock) { return epoch.positi
 /// Bytes [start of the key, end) with one history.
 struct Segment {
   int64_t end = 0;
-  bool written = false;    ///< on every way here: what only one branch wrote is not there to be read
-  bool initial = true;     ///< no command has written since the list began: `write` means nothing
+  /// on every path to this point: bytes that only one alternative of a branch wrote do not count
+  bool written = false;
+  bool initial = true;     ///< no command of the list has written it yet: `write` is invalid
   bool uniform = false;    ///< the same bytes on all ranks of a mesh
-  bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
+  bool mixedReads = false; ///< the latest reader reads these bytes by operands of different ranges
   Epoch write;
   std::vector<Epoch>
       reads; ///< at most one per stream, since the write: a later one in the same stream implies the earlier
 };
-/// Covers a space without gaps.
+/// Covers a space without gaps, keyed by the first byte of each segment.
 using IntervalMap = std::map<int64_t, Segment>;
 using Spaces = std::vector<IntervalMap>; ///< arenas, outputs, states
 
-/// Makes `at` a boundary.
+/// Splits the segment that contains `at`, if `at` is inside of it.
 inline void splitAt(IntervalMap &map, int64_t at) {
   auto it = map.upper_bound(at);
   if (it == map.begin())
@@ -55,8 +56,8 @@ inline void splitAt(IntervalMap &map, int64_t at) {
   map.emplace_hint(std::next(it), at, std::move(tail));
 }
 
-/// What holds after one of two alternatives, whichever it was: `into` and `other` are what holds after each. Bytes are
-/// written if they are in both; what differs was written by the command `end`, which chose.
+/// Merges the states after two alternatives into what holds after either. Bytes are written if they are written in
+/// both; where the last writes differ, the write is that of `end`, the command that contains the alternatives.
 inline void mergeAlternatives(IntervalMap &into, IntervalMap &other, const Epoch &end) {
   for (const auto &[start, segment] : other)
     splitAt(into, start);

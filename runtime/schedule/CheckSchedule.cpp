@@ -1,4 +1,4 @@
-// The verifier's first part: indices, sizes and kinds, before anything is walked.
+// The first part of the verifier: indices, sizes and kinds, before command lists are walked.
 #include "ScheduleFindings.h"
 #include "ScheduleSizes.h"
 #include "tressel/runtime/Ranks.h"
@@ -13,7 +13,7 @@ public:
   StructureResult run() {
     checkTables();
     if (!findings.empty())
-      return {}; // nothing below is meaningful
+      return {}; // the checks below need valid tables
     firstLaunch.assign(s.kernels.size(), {});
     bodyOwned.assign(s.bodies.size(), false);
     StructureResult result{.tables = true};
@@ -121,7 +121,7 @@ private:
     }
   }
 
-  /// In this process, or of ranks.
+  /// The number of members, in this process or over ranks.
   int64_t numMembers(const CollectiveDesc &c) const {
     return c.axes.empty() ? static_cast<int64_t>(c.members.size()) : numRanks(s.mesh, c.axes);
   }
@@ -136,7 +136,7 @@ private:
     if (!limitBytes)
       findings.structure({"buffer ", i, " names ", nameOf(b.space), " ", b.index, ", which does not exist"});
     else if (*limitBytes == 0 && b.offset == 0 && b.bytes.number() >= 0 && bytes)
-      return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
+      return; // part of an empty buffer that a loop of no iterations moves: an access to it is reported later
     else if (b.offset.number() < 0 || b.bytes.number() < 0 || b.offset.number() > *limitBytes ||
              b.bytes.number() > *limitBytes - b.offset.number())
       findings.structure({"buffer ", i, ": bytes ", b.offset, " to ",
@@ -150,8 +150,9 @@ private:
       findings.structure({"buffer ", i, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes});
   }
 
-  //--- Command lists -----------------------------------------------------------------------------------------------------
-  /// Structure and access kinds; false if the list must not be walked.
+  //--- Command lists
+  //-----------------------------------------------------------------------------------------------------
+  /// Checks structure and access kinds; false if the list must not be walked.
   bool checkList(const CommandList &p, Phase phase, uint32_t depth = 0, bool chosen = false) {
     const size_t before = findings.size();
     if (p.commands.size() > UINT32_MAX) {
@@ -210,12 +211,12 @@ private:
     return true;
   }
 
-  /// Kernels work on the memory of their device alone; a copy's stream belongs to one of its ends.
+  /// A kernel may only access memory of its device, and a copy must run on a stream of one of its ends.
   void checkHomes(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const DeviceRef device = s.streams[c.stream].device;
     auto operands = operandsOf(p, i);
-    if (c.kind == CommandKind::Loop) // what moves is named, not touched
+    if (c.kind == CommandKind::Loop) // the operands that move are named by the loop, not accessed
       operands = operands.first(std::min<size_t>(operands.size(), operands.size() == c.numScalars));
     auto isNear = [&](const Operand &o) { return homeOf(s, s.buffers[o.buffer]).device == device; };
     if (c.kind == CommandKind::Copy && std::any_of(operands.begin(), operands.end(), isNear))
@@ -227,7 +228,7 @@ private:
                                 nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ", nameOf(device)});
   }
 
-  /// A body stands behind the list that runs it, so that there is no cycle, and no other command runs it.
+  /// A body must follow the list that runs it, so that there is no cycle, and only one command may run it.
   void checkBody(const CommandList &p, Phase phase, size_t i, uint32_t body, uint32_t depth, bool chosen) {
     if (depth > kMaxDepth)
       return findings.structure(p, phase, i, {"bodies are nested deeper than ", kMaxDepth});
@@ -237,7 +238,7 @@ private:
     checkList(s.bodies[body], phase, depth, chosen);
   }
 
-  /// Operands as the kind of command, and the other launches of the same kernel, want them.
+  /// Checks that operands match the kind of command, and other launches of the same kernel.
   void checkShape(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const auto operands = operandsOf(p, i);
@@ -295,8 +296,8 @@ private:
     }
   }
 
-  /// The parts of a collective stand behind each other: so all members issue theirs in one order, and as waits point
-  /// backward, none waits for what comes after another.
+  /// The parts of a collective must be consecutive: then all members issue their collectives in the same order, and
+  /// since waits point backward, no part can wait for a later one. So there is no deadlock.
   void checkPart(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
@@ -347,7 +348,7 @@ private:
         (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
       return findings.structure(
           p, phase, i, {"a loop writes its number into 8 bytes, and has one number of bytes per moving buffer"});
-    // One that moves by nothing is like any other buffer. So do parts of something empty, which nobody touches.
+    // A buffer with stride 0 is an ordinary one. So is a part of an empty buffer, which no command accesses.
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       const BufferDesc &b = s.buffers[loop.moving[m].buffer];
       int64_t furthest = 0;

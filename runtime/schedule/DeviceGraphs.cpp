@@ -9,7 +9,7 @@ namespace tressel::runtime {
 
 namespace {
 
-/// Calls of libraries are issued between graphs.
+/// Whether the launch calls a library, which is issued between graphs.
 bool callsLibrary(const Schedule &s, const Command &c) {
   if (c.kind == CommandKind::Loop)
     return std::ranges::any_of(s.bodies[c.body].commands, [&](const Command &inner) { return callsLibrary(s, inner); });
@@ -26,7 +26,7 @@ std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
   const auto count = static_cast<uint32_t>(p.commands.size());
   constexpr uint32_t kNone = UINT32_MAX;
   std::vector<bool> isANode(count);
-  std::vector<uint32_t> previous(count, kNone), last(s.streams.size(), kNone); // in the stream
+  std::vector<uint32_t> previous(count, kNone), last(s.streams.size(), kNone); // the command before in its stream
   for (uint32_t i = 0; i < count; ++i) {
     isANode[i] = isNode(p.commands[i]);
     previous[i] = std::exchange(last[p.commands[i].stream], i);

@@ -1,4 +1,4 @@
-// A program for the ranks of a mesh with numbers for one rank, and the program of all ranks for one process.
+// Makes the program with numbers for one rank of a mesh, and the program of all ranks for one process.
 #include "ScheduleFindings.h"
 #include "ScheduleSizes.h"
 #include "runtime/types/Concat.h"
@@ -32,7 +32,8 @@ Schedule scheduleOfRank(const Schedule &schedule, int64_t rank, const dim::Value
 
 namespace {
 
-/// Numbers of what a rank has: those of rank r are r times as many further on.
+/// Builds the tables of all ranks: entry i of rank r is entry i of the form, offset by r times the form's number of
+/// entries.
 class Expander {
 public:
   Expander(const Schedule &schedule, const dim::Values &values) : form(schedule) {
@@ -126,14 +127,14 @@ private:
     out.peakLowerBoundBytes += s.peakLowerBoundBytes;
   }
 
-  /// By collective and rank: which of the new ones it is, and the number of the member.
+  /// By collective and rank: the collective of the new program, and the rank's member number in it.
   struct Membership {
     uint32_t collective = 0, member = 0;
   };
   void addCollectives() {
     for (const CollectiveDesc &c : form.collectives) {
       auto &of = memberships.emplace_back(ranks.size());
-      if (c.axes.empty()) { // among streams of each rank
+      if (c.axes.empty()) { // a collective among streams of one rank: each rank has its own
         for (size_t r = 0; r < ranks.size(); ++r) {
           CollectiveDesc mine = c;
           for (uint32_t &member : mine.members)
@@ -144,7 +145,7 @@ private:
         }
         continue;
       }
-      // Ranks with the same coordinates on the other axes, in their order.
+      // A group: ranks with equal coordinates on the other axes, in rank order.
       std::map<int64_t, uint32_t> groups;
       for (size_t r = 0; r < ranks.size(); ++r) {
         int64_t rest = static_cast<int64_t>(r), key = 0, scale = 1;
@@ -171,13 +172,14 @@ private:
     }
   }
 
-  //--- Command lists -----------------------------------------------------------------------------------------------------
-  /// A program of all ranks at work.
+  //--- Command lists
+  //-----------------------------------------------------------------------------------------------------
+  /// A command list of all ranks under construction.
   struct Draft {
     CommandList list;
-    std::vector<std::vector<uint32_t>> at; ///< by command of the form and rank: the command
+    std::vector<std::vector<uint32_t>> at; ///< by command of the form and rank: the command of the list
     std::vector<int64_t> last;             ///< by stream: its latest command, or -1
-    std::vector<int64_t> barrier;          ///< by stream: what its next command waits for, or -1
+    std::vector<int64_t> barrier;          ///< by stream: the command that its next one must wait for, or -1
   };
 
   CommandList expand(const ProgramOf &listOf) {
@@ -200,7 +202,7 @@ private:
     }
     return std::move(d.list);
   }
-  /// One rank's own program: a body without collectives over axes.
+  /// The body of one rank, which contains no collectives over axes.
   CommandList bodyOf(uint32_t body, size_t rank) {
     const CommandList &p = ranks[rank].bodies[body];
     Draft d;
@@ -267,7 +269,7 @@ private:
       c.body = static_cast<uint32_t>(out.bodies.size());
       out.bodies.resize(c.body + count);
       for (uint32_t k = 0; k < count; ++k) {
-        CommandList body = bodyOf(from + k, rank); // the table grows meanwhile
+        CommandList body = bodyOf(from + k, rank); // `out.bodies` may be reallocated meanwhile
         out.bodies[c.body + k] = std::move(body);
       }
     }
@@ -275,7 +277,7 @@ private:
     return append(d, c, operandsFor(p, i, rank), scalars, waitsFor(d, p, i, rank));
   }
 
-  /// The parts of each group stand behind each other.
+  /// A collective over axes: the parts of each group become consecutive.
   void collective(Draft &d, const ProgramOf &listOf, size_t i) {
     const auto &of = memberships[listOf(form).commands[i].kernel];
     std::map<std::pair<uint32_t, uint32_t>, size_t> order; // by group and member: the rank
@@ -293,18 +295,18 @@ private:
       d.at[i][r] = append(d, c, operands, {}, waitsFor(d, p, i, r));
     }
   }
-  /// Of a group of one rank's streams, whose parts stand behind each other already: rank by rank.
+  /// A collective among streams of one rank, whose parts are consecutive already: copied rank by rank.
   void local(Draft &d, const ProgramOf &listOf, size_t i) {
     const auto &commands = listOf(form).commands;
     const CollectiveDesc &desc = form.collectives[commands[i].kernel];
     if (commands[i].stream != desc.members[0])
-      return; // came with the first
+      return; // copied with the first part
     for (size_t r = 0; r < ranks.size(); ++r)
       for (size_t m = 0; m < desc.members.size(); ++m)
         d.at[i + m][r] = clone(d, listOf(ranks[r]), i + m, r);
   }
 
-  /// A loop that holds collectives over axes becomes one of all ranks, on rank 0's stream.
+  /// A loop that contains collectives over axes becomes one loop of all ranks, on a stream of rank 0.
   void together(Draft &d, const ProgramOf &listOf, size_t i) {
     const CommandList &first = listOf(ranks[0]);
     Command c = first.commands[i];
@@ -353,7 +355,7 @@ private:
   const Schedule &form;
   std::vector<MeshAxis> mesh;
   std::vector<Schedule> ranks; ///< with numbers
-  uint32_t accelerators = 0;   ///< of a rank
+  uint32_t accelerators = 0;   ///< accelerators of each rank
   std::vector<std::vector<Membership>> memberships;
   Schedule out;
 };

@@ -1,4 +1,4 @@
-// Which graph each command of a list belongs to (tressel/runtime/DeviceGraphs.h).
+// Assigns the commands of a list to device graphs (tressel/runtime/DeviceGraphs.h).
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 
 namespace tressel::runtime {
 
-/// The level of each of `count` commands: nodes of one level are a graph; what is no node is the host's work, which may follow the graph of its level and precedes that
-/// of the next one. `forEachBefore(i, use)` calls use(j) for the commands that command i is behind, in its stream and by waits; they are smaller.
+/// The level of each of `count` commands. Nodes of one level form a graph. Other commands are the host's: they run
+/// after the graph of their level, if they depend on it, and before that of the next. `forEachBefore(i, use)` calls
+/// use(j) for each command j < i that command i depends on, by its stream or by a wait.
 template <typename IsNode, typename ForEachBefore> std::vector<uint32_t> graphLevels(uint32_t count, IsNode &&isNode, ForEachBefore &&forEachBefore) {
   std::vector<uint32_t> levels(count, 0);
   for (uint32_t i = 0; i < count; ++i)

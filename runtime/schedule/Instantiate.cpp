@@ -19,7 +19,7 @@ dim::Values dimsOf(const Schedule &schedule, std::span<const Shape> inputs) {
   dim::Values values;
   if (inputs.size() != schedule.inputs.size())
     throwError<Error>("'", schedule.name, "' takes ", schedule.inputs.size(), " inputs, not ", inputs.size());
-  // Symbols that stand alone first: expressions may come before them.
+  // Dimensions that are a single symbol first: an input with an expression of it may come earlier.
   for (bool last : {false, true})
     for (size_t i = 0; i < inputs.size(); ++i) {
       const ValueDesc &input = schedule.inputs[i];

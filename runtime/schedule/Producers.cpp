@@ -29,8 +29,8 @@ private:
   using Written = std::map<int64_t, Piece>;
   Written &spaceOf(const BufferDesc &b) { return spaces[{b.space, b.index}]; }
 
-  /// Calls fn(buffer, bytes) for all that the command reads, or writes; of a buffer that loops move, all that it
-  /// passes.
+  /// Calls fn(buffer, bytes) for all bytes that the command reads, or writes; for a buffer that loops move, the bytes
+  /// of all iterations.
   template <typename Fn> void visit(const CommandList &list, size_t i, bool writes, const Fn &fn) {
     const Command &c = list.commands[i];
     const Operand *operands = list.operands.data() + c.firstOperand;
@@ -83,7 +83,7 @@ private:
 
   const Schedule &s;
   const CommandList &p;
-  std::vector<int64_t> moved; ///< by buffer
+  std::vector<int64_t> moved; ///< bytes by which the enclosing loops move each buffer
   std::map<std::pair<Space, uint32_t>, Written> spaces;
 };
 

@@ -1,4 +1,4 @@
-// Which commands made the bytes that a command reads.
+// Finds the commands that produce the bytes that a command reads.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -8,9 +8,9 @@
 
 namespace tressel::runtime {
 
-/// By command of a list: the earlier commands, in the list's order, that wrote bytes which it reads; a command
-/// with bodies touches what these do. Reuse of bytes makes none: more memory would do without that order. Needs a
-/// verified schedule of numbers.
+/// By command of a list: the earlier commands, in the list's order, that wrote bytes which it reads. A command with
+/// bodies reads and writes what its bodies do. Write-after-read dependences, which come from reuse of bytes, do not
+/// count: with more memory they would not exist. Needs a verified schedule of numbers.
 std::vector<std::vector<uint32_t>> producersOf(const Schedule &schedule, const CommandList &list);
 
 } // namespace tressel::runtime

@@ -1,4 +1,4 @@
-// What depends on the rank in a schedule with a mesh.
+// Which parts of a schedule with a mesh depend on the rank.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -7,19 +7,20 @@
 #include <string>
 #include <vector>
 
-#pragma GCC visibility push(hidden) // of no use outside, and names take room
+#pragma GCC visibility push(hidden) // internal to the library; exported names would take space
 namespace tressel::runtime {
 
-/// Found in the form with symbols; numbers no longer say it. Indices in the schedule need not be valid.
+/// Derived from the symbolic form of a schedule, as numbers no longer show it. Indices in the schedule need not be
+/// valid.
 struct RankRules {
-  std::vector<bool> places; ///< by buffer: where it begins or ends depends on the rank
-  std::vector<bool> sizes;  ///< by buffer: how many bytes it has does
-  std::vector<bool> loops;  ///< by body: it belongs to a loop whose trip count does
-  bool any = false;         ///< whether anything does
+  std::vector<bool> places; ///< by buffer: its begin or end depends on the rank
+  std::vector<bool> sizes;  ///< by buffer: its number of bytes depends on the rank
+  std::vector<bool> loops;  ///< by body: the trip count of its loop depends on the rank
+  bool any = false;         ///< whether any of these is set
 };
 [[gnu::noinline]] RankRules rankRulesOf(const Schedule &schedule);
 
-/// What is wrong with the mesh of a schedule, whose sizes may be symbols; empty: nothing.
+/// The fault in the mesh of a schedule, whose sizes may be symbolic; empty if there is none.
 [[gnu::noinline]] std::string meshFault(const Schedule &schedule);
 
 } // namespace tressel::runtime

@@ -1,4 +1,4 @@
-// Drops the waits that follow from others, by one vector clock per stream.
+// Drops waits that are implied by others, using one vector clock per stream.
 #include "ByteHistory.h"
 #include "tressel/runtime/VerifySchedule.h"
 
@@ -17,7 +17,7 @@ void reduceWaits(CommandList &list, size_t numStreams) {
   for (size_t i = 0; i < list.commands.size(); ++i) {
     Command &c = list.commands[i];
     own.assign(list.waits.begin() + c.firstWait, list.waits.begin() + c.firstWait + c.numWaits);
-    // Latest first: an earlier command may follow from a later one, never the other way round.
+    // Latest first: a wait for an earlier command may be implied by one for a later command, never the reverse.
     std::sort(own.begin(), own.end(), [](const Wait &a, const Wait &b) {
       return a.command != b.command ? a.command > b.command : a.reason < b.reason;
     });

@@ -1,4 +1,5 @@
-// What is wrong with a schedule, as the verifier's parts find it, and how its commands and buffers are named.
+// Collects the faults that the parts of the verifier find in a schedule, and names its commands and buffers in
+// messages.
 #pragma once
 
 #include "ByteHistory.h"
@@ -8,10 +9,10 @@
 #include <optional>
 #include <span>
 
-#pragma GCC visibility push(hidden) // of no use outside, and names take room
+#pragma GCC visibility push(hidden) // internal to the library; exported names would take space
 namespace tressel::runtime {
 
-/// Operands, waits and loops of structurally valid commands.
+/// The operands of a structurally valid command. The functions that follow need validity too.
 inline std::span<const Operand> operandsOf(const CommandList &p, size_t command) {
   const Command &c = p.commands[command];
   return {p.operands.data() + c.firstOperand, c.numOperands};
@@ -20,20 +21,20 @@ inline std::span<const Wait> waitsOf(const CommandList &p, size_t command) {
   const Command &c = p.commands[command];
   return {p.waits.data() + c.firstWait, c.numWaits};
 }
-/// A loop's trip count and the buffers that move, with how far.
+/// A loop's trip count, and the buffers that it moves with their strides.
 struct LoopParts {
   int64_t trips = 0;
-  uint32_t body = 0; ///< tells loops apart
+  uint32_t body = 0; ///< the loop's body, which identifies the loop
   std::span<const Operand> moving;
   std::span<const Size> strides;
   int64_t stride(size_t m) const { return strides[m].number(); }
 };
 [[gnu::noinline]] LoopParts loopParts(const CommandList &p, size_t command);
 
-/// Bytes of the space that the buffer lies in; nothing if there is no such space.
+/// Bytes of the space that contains the buffer; nothing if there is no such space.
 [[gnu::noinline]] std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b);
 
-/// At most `limit` violations of one schedule, which must outlive this.
+/// Collects at most `limit` violations of one schedule, which must outlive this.
 class ScheduleFindings {
 public:
   ScheduleFindings(const Schedule &schedule, size_t limit) : s(schedule), limit(limit) {}
@@ -49,11 +50,11 @@ public:
   [[gnu::noinline]] int64_t bodyOf(const CommandList &p) const;
   [[gnu::noinline]] std::string describe(uint32_t buffer) const;
 
-  /// A fault of the tables, or of one command.
+  /// Reports a fault of the tables, or of one command.
   [[gnu::noinline]] void structure(std::initializer_list<MessagePart> message);
   [[gnu::noinline]] void structure(const CommandList &p, Phase phase, size_t command,
                                    std::initializer_list<MessagePart> message);
-  /// A fault of an access, and of the earlier one if there are two.
+  /// Reports a fault of an access, and of the earlier access that it conflicts with, if there is one.
   [[gnu::noinline]] void report(ViolationKind kind, const CommandList &p, Phase phase, const Epoch &now, const Epoch *other,
                                 std::initializer_list<MessagePart> message);
 
@@ -63,10 +64,9 @@ private:
   std::vector<Violation> list;
 };
 
-/// Whether every index, size, offset and access kind means something, of the tables and of both command lists; finds what
-/// does not.
+/// Checks that all indices, sizes, offsets and access kinds are valid, in the tables and in both command lists.
 struct StructureResult {
-  bool tables = false, prepare = false, step = false; ///< what may be walked
+  bool tables = false, prepare = false, step = false; ///< which parts may be walked
 };
 [[gnu::noinline]] StructureResult checkStructure(const Schedule &schedule, ScheduleFindings &findings);
 

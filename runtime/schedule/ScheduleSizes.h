@@ -1,4 +1,4 @@
-// Sizes in a schedule that nobody has checked yet: from a damaged package, say.
+// Arithmetic on sizes of an unverified schedule, from a damaged package for example.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -7,14 +7,14 @@
 
 namespace tressel::runtime {
 
-/// Sizes beyond these are not of this world, and keep sums of a few of them from overflowing.
+/// Bounds beyond any real size, small enough that sums of a few do not overflow.
 inline constexpr int64_t kMaxBytes = int64_t(1) << 48;
 
 inline constexpr size_t kMaxStreams = 256;
 inline constexpr uint32_t kMaxInFlight = 16;
 inline constexpr size_t kMaxAxes = 8;
 inline constexpr int64_t kMaxRanks = int64_t(1) << 24;
-/// Bodies in bodies. Those of loops are walked twice at each depth.
+/// Depth of nested bodies. Bodies of loops are walked twice at each level, so the time is exponential in it.
 inline constexpr uint32_t kMaxDepth = 8;
 
 /// Product of sizes without overflow; nothing if dynamic, negative or beyond kMaxBytes.
@@ -29,7 +29,7 @@ inline constexpr uint32_t kMaxDepth = 8;
       return std::nullopt;
     empty |= extent == 0;
     if (extent && n > kMaxBytes / extent)
-      n = kMaxBytes + 1; // an empty dimension may still follow
+      n = kMaxBytes + 1; // a dimension of size 0 may still follow
     else if (extent)
       n *= extent;
   }

@@ -12,7 +12,7 @@ std::optional<CommandCounts> unrolled(const Schedule &s, const CommandList &p, c
   if (trips < 0 || static_cast<uint64_t>(trips) > kMostUnrolled)
     return std::nullopt;
   const CommandList &body = s.bodies[loop.body];
-  CommandCounts once{.fills = loop.numOperands == loop.numScalars ? 1u : 0u}; // of the iteration's number
+  CommandCounts once{.fills = loop.numOperands == loop.numScalars ? 1u : 0u}; // writes the number of the iteration
   for (const Command &c : body.commands) {
     const bool isOne = isByAccelerator(s, c);
     const std::optional<CommandCounts> inner = isOne ? std::nullopt : unrolled(s, body, c);

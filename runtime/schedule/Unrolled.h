@@ -1,4 +1,4 @@
-// What accelerators execute of a schedule by themselves (tressel/runtime/DeviceGraphs.h).
+// Which commands of a schedule accelerators execute without the host (tressel/runtime/DeviceGraphs.h).
 #pragma once
 
 #include "tressel/runtime/Schedule.h"

@@ -1,4 +1,5 @@
-// The walk, over interval maps that cut each space into segments of bytes with equal history (ByteHistory.h).
+// The second part of the verifier: walks the command lists over interval maps, which divide each space into segments of
+// bytes with equal history (ByteHistory.h).
 #include "tressel/runtime/VerifySchedule.h"
 
 #include "RankRules.h"
@@ -16,7 +17,7 @@ namespace {
 
 class Verifier {
 public:
-  /// `rules`: of the form with symbols; null without a mesh.
+  /// `rules`: from the symbolic form; null without a mesh.
   Verifier(const Schedule &schedule, size_t limit, const RankRules *rules)
       : s(schedule), findings(schedule, limit), rules(rules) {}
 
@@ -39,7 +40,7 @@ public:
   }
 
 private:
-  /// The history of a space; null where nobody writes, so that nothing can go wrong.
+  /// The history of a space; null for spaces that are never written, which need no checks.
   IntervalMap *historyOf(const BufferDesc &b) {
     if (b.space == Space::Arena)
       return &spaces[b.index];
@@ -60,7 +61,7 @@ private:
                                 .written = space == Space::State && s.states[whole.index].kind == StateKind::Mutable});
     }
   }
-  /// What another command list or call has written there is not seen.
+  /// Resets all spaces but states: their bytes from another command list or call are not valid.
   void keepStates() {
     forget(Space::Arena, s.arenas.size());
     forget(Space::Output, s.outputs.size());
@@ -102,7 +103,7 @@ private:
     }
   }
 
-  /// `uniform`: the same bytes on all ranks.
+  /// `uniform`: the command writes the same bytes on all ranks.
   void write(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock, bool uniform) {
     const BufferDesc &b = s.buffers[now.buffer];
     IntervalMap *map = b.bytes != 0 ? historyOf(b) : nullptr;
@@ -132,11 +133,11 @@ private:
         break;
       }
     }
-    // One history from here on.
+    // The range has one history from here on.
     Segment merged{.end = end, .written = true, .initial = false, .uniform = uniform, .write = now};
     map->erase(first, it);
     map->emplace(begin, std::move(merged));
-    if (rules && rules->places[now.buffer]) // other ranks write elsewhere
+    if (rules && rules->places[now.buffer]) // other ranks write other bytes of the space
       for (auto &[start, seg] : *map)
         seg.uniform = false;
   }
@@ -156,8 +157,8 @@ private:
                      findings.describe(other.buffer)});
   }
 
-  /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
-  /// the walk that stands for all iterations but the first it is everywhere that they find it.
+  /// The bytes that an access touches at this point of the walk. A moving buffer has another range in each iteration;
+  /// in the walk that stands for iterations 1 and on, its range is the union of theirs.
   std::pair<int64_t, int64_t> rangeOf(const CommandList &p, Phase phase, const Epoch &now) {
     const BufferDesc &b = s.buffers[now.buffer];
     if (shift.empty() && *spaceBytes(s, b))
@@ -177,7 +178,7 @@ private:
   void walkPhase(const CommandList &p, Phase phase) {
     keepStates();
     lastParts.clear();
-    for (IntervalMap &map : spaces) // derived states hold what prepare left, finished
+    for (IntervalMap &map : spaces) // prepare has finished when the step begins, so its writes count as initial
       for (auto &[start, seg] : map) {
         seg.initial = true;
         seg.reads.clear();
@@ -189,8 +190,8 @@ private:
       return findings.structure({"too many streams that run bodies"});
     issued.assign(numClocks, 0);
     std::vector<Clock> streamClocks(s.streams.size(), Clock(numClocks, 0));
-    // Calls in flight follow each other in each stream, and share states alone. Those further apart have arenas of the
-    // ring in common, and are ordered by that.
+    // Calls in flight are ordered within each stream and share only states. Calls further apart share an arena of the
+    // ring, which orders them.
     for (uint32_t call = 0; call < (phase == Phase::Step ? s.inFlight : 1); ++call) {
       earlierCalls = issued;
       if (call > 0)
@@ -200,7 +201,8 @@ private:
     if (phase == Phase::Step)
       checkOutputs();
   }
-  /// The streams of the bodies that a stream runs are its own, since commands of two streams run side by side.
+  /// Assigns clocks to the streams of bodies. Each stream that runs bodies has a set of its own, since bodies on two
+  /// streams may run concurrently.
   void countClocks(const CommandList &p, uint32_t firstStream) {
     for (const Command &c : p.commands) {
       if (!hasBodies(c.kind) || within.size() > kMaxStreams * 16)
@@ -215,14 +217,14 @@ private:
     }
   }
 
-  /// Walks a command list whose commands begin when what `begin` says is finished, on streams from `firstStream` on. Returns
-  /// what is finished when all are.
+  /// Walks a command list on streams from `firstStream` on. `begin` is the clock at its begin; returns the clock when
+  /// all its commands are finished.
   Clock walk(const CommandList &p, Phase phase, uint32_t firstStream, const Clock &begin) {
     std::vector<Clock> streamClocks(s.streams.size(), begin);
     return walk(p, phase, firstStream, streamClocks, begin);
   }
   Clock walk(const CommandList &p, Phase phase, uint32_t firstStream, std::vector<Clock> &streamClocks, Clock end) {
-    // Clocks are kept for commands that somebody waits for, until the last does.
+    // The clock of a command is kept until the last command that waits for it was visited.
     std::vector<uint32_t> waiters(p.commands.size(), 0);
     std::vector<Clock> finished(p.commands.size());
     for (size_t i = 0; i < p.commands.size(); ++i)
@@ -251,8 +253,7 @@ private:
     return end;
   }
 
-  /// A run of command i that touches these operands: all reads come before the writes. Afterwards it counts as
-  /// finished.
+  /// One run of command i with these operands: all reads before all writes. The command counts as finished afterwards.
   Epoch access(const CommandList &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream,
                Clock &clock) {
     Epoch now{stream, issued[stream]++, static_cast<uint32_t>(i), 0, &p};
@@ -272,7 +273,7 @@ private:
   }
 
   //--- Collectives --------------------------------------------------------------------------------------------------
-  /// A device begins one part at a time, so its parts are ordered.
+  /// The parts on a device run one at a time, so they must be ordered by waits.
   void part(const CommandList &p, Phase phase, size_t i, uint32_t stream, Clock &clock) {
     const DeviceRef device = s.streams[p.commands[i].stream].device;
     LastPart *last = findLast(lastParts, device);
@@ -314,7 +315,8 @@ private:
     v.message = findings.place(p, phase, static_cast<int64_t>(i)) + joinParts(what);
     findings.add(std::move(v));
   }
-  /// Which bodies hold collectives over axes. A body stands behind the one that runs it.
+  /// Finds the bodies that contain collectives over axes. A body follows the list that runs it, so one pass backward is
+  /// enough.
   void findCollectives() {
     overAxes.assign(s.bodies.size(), false);
     for (size_t b = s.bodies.size(); b-- > 0;)
@@ -330,7 +332,7 @@ private:
   }
 
   //--- Ranks --------------------------------------------------------------------------------------------------------
-  /// Whether what the command writes is the same on all ranks.
+  /// Whether the command writes the same bytes on all ranks.
   bool makesUniform(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     if (c.kind == CommandKind::Copy)
@@ -354,14 +356,16 @@ private:
         return false;
     return true;
   }
-  /// What was written since then may have been written on some ranks alone, or more often there.
+  /// Bytes written since then are not uniform: some ranks may not have written them, or may have written them in
+  /// another iteration.
   void forgetUniform(const std::vector<uint32_t> &since) {
     for (IntervalMap &map : spaces)
       for (auto &[start, seg] : map)
         if (!seg.initial && seg.write.position >= since[seg.write.stream])
           seg.uniform = false;
   }
-  /// The command has decided which of its bodies run, by what is the same on all ranks or not.
+  /// Reports a command with collectives in its bodies if the ranks may run its bodies a different number of times.
+  /// `same`: the flag or trip count is equal on all ranks.
   void decided(const CommandList &p, Phase phase, size_t i, bool same) {
     if (rules && !same && holdsCollectives(p.commands[i]))
       deadlock(p, phase, i, nullptr,
@@ -375,10 +379,11 @@ private:
   //--- Bodies -------------------------------------------------------------------------------------------------------
   void walkBodies(const CommandList &p, Phase phase, uint32_t stream, size_t i, Clock &clock) {
     const Command &c = p.commands[i];
-    const uint32_t inner = within[stream]; // the first; there count also what the command does between bodies
+    // first stream of the bodies; accesses of the command between its bodies count there too
+    const uint32_t inner = within[stream];
     auto body = [&](uint32_t k, const Clock &begin) { return walk(s.bodies[c.body + k], phase, inner, begin); };
     const std::vector<uint32_t> since = rules ? issued : std::vector<uint32_t>();
-    bool same = true; // what decides, on all ranks
+    bool same = true; // the deciding flag is equal on all ranks
     auto readFlag = [&](Clock &at) {
       access(p, phase, i, operandsOf(p, i), inner, at);
       same = same && (!rules || isUniform(p, phase, i, operandsOf(p, i)[0].buffer));
@@ -391,7 +396,7 @@ private:
       decided(p, phase, i, same);
       return now;
     };
-    // What holds when either came last.
+    // Merges the states after the two alternatives.
     auto alternatives = [&](Spaces &other) {
       mergeAlternatives(spaces, other, end());
       if (rules && !same)
@@ -412,9 +417,9 @@ private:
     case CommandKind::While: {
       clock = body(0, clock);
       readFlag(clock);
-      Spaces none = spaces; // after no iteration
+      Spaces none = spaces; // the state if the body never runs
       for (int iteration = 0; iteration < 2; ++iteration) {
-        if (rules && iteration == 1) // which stands for all but the first
+        if (rules && iteration == 1) // stands for iterations 1 and on
           forgetUniform(since);
         clock = body(1, clock);
         clock = body(0, clock);
@@ -446,7 +451,8 @@ private:
     }
   }
 
-  /// Puts the moving buffers where iterations 1 and on find them, or back.
+  /// Moves the buffers from their range of iteration 0 to the union of the ranges of iterations 1 and on (sign 1), or
+  /// back (-1).
   void move(const LoopParts &loop, int64_t sign) {
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       Shift &moved = shift[loop.moving[m].buffer];
@@ -457,7 +463,7 @@ private:
     }
   }
 
-  /// What the bodies of a command touch; loops in them move the buffer over so many further bytes.
+  /// A buffer that the bodies of a command access. `reach`: bytes by which loops in these bodies move it.
   struct Touch {
     uint32_t buffer;
     bool writes;
@@ -470,7 +476,7 @@ private:
         LoopParts loop;
         if (body.commands[c].kind == CommandKind::Loop)
           loop = loopParts(body, c);
-        // The operands that a loop moves are named there, not touched.
+        // Operands that a loop moves are named by the loop, not accessed.
         for (const Operand &o : operandsOf(body, c).first(body.commands[c].numOperands - loop.moving.size()))
           touches.push_back({o.buffer, o.access != Access::Read, reach[o.buffer]});
         if (body.commands[c].kind == CommandKind::Loop && loop.trips == 0)
@@ -484,15 +490,16 @@ private:
     }
   }
 
-  /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes
-  /// over moves with it, within the same step of the way. So iterations can be told apart by the first two alone. And
-  /// what is written on the way leaves no gap.
+  /// Checks that a moving buffer overlaps no write of another iteration: every access that overlaps its path must move
+  /// by the same stride and stay within the stride. Then walking two iterations is enough. Also checks that the writes
+  /// of all iterations leave no gap.
   void checkMoving(const CommandList &p, Phase phase, size_t i, const LoopParts &loop) {
     if (loop.moving.empty())
       return;
     struct Touched {
       bool any = false, written = false;
-      int64_t stride = 0, least = INT64_MAX, most = 0; ///< bytes that inner loops move it over, written or touched
+      /// bytes by which inner loops move it: the least of the writes, the most of all accesses
+      int64_t stride = 0, least = INT64_MAX, most = 0;
     };
     std::vector<Touched> touched(s.buffers.size());
     std::vector<Touch> touches;
@@ -531,7 +538,7 @@ private:
           continue;
         const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
         const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
-        // Loops around this one that move both move them together.
+        // Enclosing loops that move both buffers move them alike, so that part of the range does not count.
         const int64_t common = movedBy[buffer] == movedBy[other] ? shift[buffer].further : 0;
         const bool together =
             otherHow.stride == how.stride &&
@@ -557,7 +564,7 @@ private:
     }
   }
 
-  /// The latest part on a device, or the command with bodies that has run it.
+  /// The latest part of a collective on a device, or the command whose body contains it.
   struct LastPart {
     DeviceRef device;
     Epoch epoch;
@@ -569,8 +576,8 @@ private:
         return &last;
     return nullptr;
   }
-  /// From outside, what bodies have run was run by their command, which ends with `end`. `others`: of the other
-  /// alternative.
+  /// After a command with bodies, parts run in its bodies count as run by the command, which ends with `end`. `others`:
+  /// last parts of the other alternative.
   void endParts(LastParts earlier, const LastParts &others, const Epoch &end) {
     for (const LastPart &other : others)
       if (LastPart *last = findLast(lastParts, other.device); !last)
@@ -585,20 +592,21 @@ private:
   const Schedule &s;
   ScheduleFindings findings;
   const RankRules *rules;
-  std::vector<bool> overAxes; ///< by body: it holds collectives over axes
+  std::vector<bool> overAxes; ///< by body: contains collectives over axes
   LastParts lastParts;        ///< at this point of the walk
   Spaces spaces;
-  std::vector<uint32_t> within;       ///< by stream that runs bodies: the first of the streams that these have
-  std::vector<uint32_t> issued;       ///< by stream
-  std::vector<uint32_t> earlierCalls; ///< likewise, before this call
-  /// Where a buffer is at this point of the walk: behind its own offset, and so many bytes further on as well.
+  std::vector<uint32_t> within;       ///< by stream that runs bodies: the first stream of these bodies
+  std::vector<uint32_t> issued;       ///< commands issued, by stream
+  std::vector<uint32_t> earlierCalls; ///< likewise, before the current call
+  /// Position of a buffer at this point of the walk: moved by `by` bytes from its offset, and extended by `further`
+  /// bytes.
   struct Shift {
     int64_t by = 0, further = 0;
   };
   std::vector<Shift> shift; ///< by buffer; empty without bodies
-  /// By buffer: loops that move it now, and strides.
+  /// By buffer: the loops that move it at this point, with their strides.
   std::vector<std::vector<std::pair<uint32_t, int64_t>>> movedBy;
-  std::vector<int64_t> reach; ///< by buffer, in forEachAccess: how far the loops in between move it
+  std::vector<int64_t> reach; ///< by buffer, in forEachAccess: bytes by which inner loops move it
 };
 
 } // namespace
@@ -606,8 +614,8 @@ private:
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
   if (limit == 0)
     limit = 1;
-  // For the least and for typical sizes, and for the first and last rank. Those of a call are verified when it comes
-  // (Context).
+  // Verifies for the least and the typical sizes, and for the first and the last rank. The sizes of a call are verified
+  // when it comes (Context).
   auto broken = [&](std::initializer_list<MessagePart> what) {
     ScheduleFindings findings(schedule, 1);
     findings.structure(what);
@@ -647,7 +655,7 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
   }
   for (const dim::Values *values : {&least, &typical}) {
     if (values->empty() && values == &typical)
-      break; // as before
+      break; // no symbols: the first pass has covered it
     try {
       for (bool last : {false, true}) {
         if (last && !rules.any)

@@ -31,7 +31,8 @@ Guards::Guards(std::span<const Region> regions) : regions_(regions) {
     auto at = reinterpret_cast<uintptr_t>(block.bytes.data() + kGuard);
     at = (at + 63) / 64 * 64 + block.begin % 64;
     block.data = reinterpret_cast<std::byte *>(at);
-    // A kernel may keep the rest of what it updates only if it says that it reads it.
+    // The old contents are copied only if the kernel declares that it reads them: a kernel that relies on them
+    // undeclared gets poison.
     if (block.isRead && bytes)
       std::memcpy(block.data, reinterpret_cast<const void *>(block.begin), bytes);
     if (!block.isWritten)

@@ -1,4 +1,4 @@
-// Copies of a kernel's operands with guards around them, to see what it touches beside what it declared.
+// Copies of a kernel's operands between guard bytes, to detect accesses that the kernel did not declare.
 #pragma once
 
 #include "tressel/runtime/Device.h"
@@ -10,21 +10,21 @@ namespace tressel::runtime::sim {
 
 class Guards {
 public:
-  /// What is read is copied, the rest holds poison. Operands that overlap share a copy.
+  /// Operands that are read are copied; the others are filled with poison. Operands that overlap share a copy.
   explicit Guards(std::span<const Region> regions);
-  /// One per region, aligned to 64 bytes as the operand is.
+  /// One address per region, equal to the operand's modulo 64.
   std::span<void *const> addresses() { return addresses_; }
-  /// Copies back what was written. Returns what else was, "writes beyond operand 2", or nothing.
+  /// Copies written operands back. Returns the undeclared write that was found, "writes beyond operand 2", or nothing.
   std::string finish();
 
 private:
   struct Block {
-    uintptr_t begin = 0, end = 0; ///< of the operands
-    std::vector<std::byte> bytes; ///< with the guards
-    std::byte *data = nullptr;    ///< what stands for `begin`
+    uintptr_t begin = 0, end = 0; ///< range of the operands
+    std::vector<std::byte> bytes; ///< copy with its guards
+    std::byte *data = nullptr;    ///< the copy of `begin`
     bool isRead = false, isWritten = false;
-    std::vector<std::byte> before; ///< of a block that is only read
-    size_t operand = 0;            ///< the first in it
+    std::vector<std::byte> before; ///< contents of a block that is only read, to detect writes
+    size_t operand = 0;            ///< number of its first operand
   };
   static constexpr size_t kGuard = 256;
   std::span<const Region> regions_;

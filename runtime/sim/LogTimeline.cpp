@@ -1,4 +1,4 @@
-// The log of a call as a timeline.
+// Turns the log of a call into a timeline.
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Simulated.h"
 
@@ -45,7 +45,8 @@ Timeline timelineOf(const Executor &executor, uint32_t call) {
       span.after.push_back(s.step.waits[c.firstWait + w].command);
     t.spans.push_back(std::move(span));
   }
-  // Back from the last: what ended when it began is what it waited for, in its stream, on its engine or elsewhere.
+  // Backward from the last command: each was delayed by one that ended when it began, in its stream, on its engine or
+  // elsewhere.
   std::vector<std::vector<uint32_t>> onEngine(t.resources.size());
   for (uint32_t i = 0; i < t.spans.size(); ++i)
     onEngine[t.spans[i].resource].push_back(i);

@@ -10,11 +10,11 @@
 
 namespace tressel::runtime::sim {
 
-/// Addresses without bytes begin where no program has any.
+/// Addresses without bytes begin above those of any program.
 static std::atomic<uintptr_t> nextAddress{uintptr_t(1) << 52};
 
 void *Memory::allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine) {
-  const int64_t counted = bytes; // nothing has an address too
+  const int64_t counted = bytes; // the block of zero bytes has an address too
   bytes = std::max<int64_t>(bytes, 1);
   if (counted > capacity_ - used_)
     throwError<OutOfMemory>(nameOf(device_), " of ", machine, " has no ", bytes, " bytes left; of its ", capacity_,
@@ -37,7 +37,7 @@ void *Memory::allocate(int64_t bytes, MemoryKind kind, bool poison, const std::s
 void Memory::release(void *memory, bool poison) {
   auto it = owned_.find(key(memory));
   if (it == owned_.end())
-    return; // lost with the device
+    return; // freed already when the device was lost
   if (isReal_) {
     if (poison)
       std::memset(memory, kPoison, static_cast<size_t>(it->second.bytes));
@@ -51,7 +51,8 @@ void Memory::registerCallers(const void *memory, int64_t bytes, MemoryKind kind)
   callers_.emplace(key(memory), Block{bytes, kind});
 }
 void Memory::unregisterCallers(const void *memory, int64_t bytes, MemoryKind kind) {
-  const auto [begin, end] = callers_.equal_range(key(memory)); // others may know it as more, or of another kind
+  // others may have registered it with more bytes, or as another kind
+  const auto [begin, end] = callers_.equal_range(key(memory));
   if (const auto it = std::find_if(begin, end, [&](const auto &entry) { return entry.second.bytes == bytes && entry.second.kind == kind; }); it != end)
     callers_.erase(it);
 }

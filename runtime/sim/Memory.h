@@ -1,4 +1,4 @@
-// The memory of a simulated device: which addresses are whose.
+// The memory of a simulated device, and the owner of each address.
 #pragma once
 
 #include "tressel/runtime/Device.h"
@@ -12,26 +12,26 @@ constexpr int kPoison = 0xFF; ///< a NaN in every floating type; -1; true
 
 class Memory {
 public:
-  /// `isReal`: false for addresses without bytes.
+  /// `isReal`: false for addresses that have no bytes behind them.
   Memory(DeviceRef device, int64_t bytes, bool isReal) : device_(device), capacity_(bytes), isReal_(isReal) {}
   ~Memory() { clear(); }
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
-  /// Throws OutOfMemory.
+  /// Throws OutOfMemory if the capacity does not suffice.
   void *allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine);
   void release(void *memory, bool poison);
   void registerCallers(const void *memory, int64_t bytes, MemoryKind kind);
   void unregisterCallers(const void *memory, int64_t bytes, MemoryKind kind);
-  /// Nothing is left, and addresses mean nothing any more.
+  /// Frees everything; all addresses become invalid.
   void clear();
   void poisonAll();
 
-  /// Whether the bytes lie in one block of that kind.
+  /// Whether the range lies in one block of that kind.
   bool holds(const void *address, int64_t bytes, MemoryKind kind) const;
-  /// Whether the address is in what was allocated.
+  /// Whether the address is in an allocated block.
   bool isAllocated(const void *address) const;
-  /// Calls fn(address, bytes) for what was allocated.
+  /// Calls fn(address, bytes) for each allocated block.
   void forEach(const std::function<void(void *, int64_t)> &fn) const;
   int64_t used() const { return used_; }
 
@@ -39,7 +39,7 @@ private:
   struct Block {
     int64_t bytes;
     MemoryKind kind;
-    int64_t counted = 0; ///< of the capacity
+    int64_t counted = 0; ///< bytes that count against the capacity
   };
   static uintptr_t key(const void *p) { return reinterpret_cast<uintptr_t>(p); }
   static bool isInside(const std::multimap<uintptr_t, Block> &blocks, uintptr_t address, int64_t bytes, MemoryKind kind,

@@ -40,7 +40,7 @@ RaceCheck::Segments::iterator RaceCheck::cut(uintptr_t begin, uintptr_t end) {
   };
   splitAt(begin);
   splitAt(end);
-  for (uintptr_t at = begin; at < end;) { // what was never seen is a segment too
+  for (uintptr_t at = begin; at < end;) { // a gap becomes a segment
     auto it = segments_.lower_bound(at);
     if (it != segments_.end() && it->first == at) {
       at = it->second.end;

@@ -1,7 +1,7 @@
-// Accesses that nothing orders. Each stream has a vector clock: how many commands of every stream are certainly over
-// when its next one begins, by the waits that were given. Each byte has its last write and the reads since. An access
-// is in order if what it meets is over by its clock; so one run, in whatever order it was made, finds every pair that
-// some other order could turn round.
+// Detects unordered accesses. Each stream has a vector clock: how many commands of every stream are certainly over when
+// its next command begins, according to the waits. Each byte has its last write and the reads since. An access is
+// ordered if these are over by the clock of its stream. So one run, in whatever order it executed, finds all races,
+// also those that only another order would show.
 #pragma once
 
 #include "tressel/runtime/Device.h"
@@ -15,20 +15,20 @@ namespace tressel::runtime::sim {
 
 class RaceCheck {
 public:
-  /// All that was given is over; bytes stay written.
+  /// A new call: all commands so far are over; written bytes stay written.
   void newCall();
-  /// The bytes hold nothing that anybody may read.
+  /// The bytes are undefined from here on: reading them is an error.
   void discard(const void *address, int64_t bytes);
 
-  /// What is wrong with the accesses of the next command of a stream, empty if nothing is. `known`: every byte of the
-  /// region has contents, such as the caller's.
+  /// The fault of the next command's accesses, empty if there is none. `known`: every byte of the region is defined, as
+  /// in the caller's memory.
   struct Checked {
     Region region;
     bool known = false;
   };
   std::string access(uint32_t stream, uint64_t tag, std::span<const Checked> regions, std::span<const Event> waits,
                      uint64_t &otherTag);
-  /// The command is over: its event, or that which it signals, carries its clock.
+  /// The command is over: `event` gets its clock.
   void ended(uint32_t stream, Event event);
 
 private:
@@ -42,7 +42,7 @@ private:
     bool isWritten = false; ///< in this call or before
     bool hasWrite = false;  ///< in this call
     Epoch write;
-    std::vector<Epoch> reads; ///< the last of each stream since
+    std::vector<Epoch> reads; ///< since the write, the last read of each stream
   };
   using Segments = std::map<uintptr_t, Segment>;
 
@@ -50,7 +50,7 @@ private:
   static bool isOver(const Epoch &e, const Clock &clock) {
     return e.stream < clock.size() && e.count <= clock[e.stream];
   }
-  /// Segments that cover the range without gaps, cut at its ends.
+  /// Splits segments at both ends of the range, and adds segments for the gaps in it. Returns the first.
   Segments::iterator cut(uintptr_t begin, uintptr_t end);
 
   Segments segments_;

@@ -77,7 +77,7 @@ void SimDevice::read(void *to, const void *from, int64_t bytes) {
 
 std::unique_ptr<Stream> SimDevice::makeStream(StreamKind kind, std::string name, uint32_t host) {
   std::lock_guard lock(machine_.mutex_);
-  const auto place = std::ranges::find(machine_.streams_, nullptr); // of one that is gone
+  const auto place = std::ranges::find(machine_.streams_, nullptr); // reuse the index of a destroyed stream
   const auto index = static_cast<uint32_t>(place - machine_.streams_.begin());
   if (place == machine_.streams_.end()) {
     machine_.streams_.push_back(nullptr);

@@ -118,7 +118,7 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
   return log_.commands.size() - 1;
 }
 
-/// What a member sends, and to whom, in each step.
+/// Logs what a member of a collective sends in each phase, and its destination.
 void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const SimStream &stream) {
   const auto &members = c.collective->members;
   const auto n = static_cast<int64_t>(members.size());
@@ -213,7 +213,7 @@ int Simulation::awaitAny(std::span<const Event> events, int64_t timeoutNs) {
             return static_cast<int>(i);
       } while (runOne());
     }
-    // Nothing can run: perhaps somebody else signals, or gives more to do.
+    // No command is ready: another thread may signal an event or submit commands.
     const int64_t left = timeoutNs - std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     if (left <= 0)
       return -1;
@@ -236,7 +236,7 @@ bool Simulation::isReady(const SimStream &stream) const {
   for (const Stream *each : run->members) {
     const auto &member = static_cast<const SimStream &>(*each);
     if (member.progress.failure())
-      return true; // all fail with it
+      return true; // the failure of one member fails them all
     all &= !member.queue.empty() && member.queue.front().kept.command.collective.get() == run && !waits(member);
   }
   return all;
@@ -257,7 +257,8 @@ SimStream *Simulation::choose() {
   }
   if (!options_.interleaving || ready.size() < 2)
     return options_.interleaving && !ready.empty() ? ready.front() : first;
-  // Every other seed keeps to priorities, which change now and then: so that some streams fall far behind others.
+  // Odd seeds choose at random. Even seeds choose by priorities that seldom change, so that some streams fall far
+  // behind others.
   if (*options_.interleaving % 2)
     return ready[random_() % ready.size()];
   priorities_.resize(streams_.size(), 0);
@@ -316,7 +317,7 @@ void Simulation::end(SimStream &stream) {
     done.signal.semaphore->signal(done.signal.value);
 }
 
-/// All parts at once, or none.
+/// Executes all parts of a collective at once, or none.
 void Simulation::executeCollective(const std::shared_ptr<const CollectiveRun> &run) {
   std::vector<SimStream *> members;
   DeviceFailureRef failure;
@@ -328,7 +329,7 @@ void Simulation::executeCollective(const std::shared_ptr<const CollectiveRun> &r
     auto &member = static_cast<SimStream &>(*each);
     note(member.progress.failure());
     if (member.queue.empty() || member.queue.front().kept.command.collective != run)
-      continue; // it fails when its turn comes
+      continue; // it fails at its own turn
     members.push_back(&member);
     for (const Event &wait : member.queue.front().kept.waits)
       if (wait.state() == Semaphore::State::Failed)
@@ -385,7 +386,7 @@ DeviceFailureRef Simulation::attempt(SimStream &stream, const DeviceCommand &com
     return nullptr;
   if (options_.isolate && command.kind == DeviceCommandKind::Launch)
     return isolated(stream, command);
-  auto isRead = [&](const Region &region) { // in place: it is updated
+  auto isRead = [&](const Region &region) { // whether the region is also read, so updated in place
     return std::ranges::any_of(command.regions, [&](const Region &other) {
       return other.access != Access::Write && other.address == region.address;
     });

@@ -1,4 +1,4 @@
-// A simulated machine: the queues of its streams, who runs next, and the log.
+// A simulated machine: the queues of its streams, the choice of the next command, and the log.
 #pragma once
 
 #include "../devices/HostWork.h"
@@ -25,8 +25,8 @@ public:
   void abort(DeviceFailureRef failure) override;
 
   Simulation &machine;
-  const uint32_t index;  ///< in the log
-  const uint32_t device; ///< of the machine
+  const uint32_t index;  ///< stream of the log
+  const uint32_t device; ///< index of the machine's device
   const uint32_t host;
   Semaphore progress;
   uint64_t submitted = 0;
@@ -36,7 +36,7 @@ public:
     size_t logged;
   };
   std::deque<Queued> queue;
-  bool hangs = false; ///< its next command never ends
+  bool hangs = false; ///< its next command never ends: an injected fault
 };
 
 class SimDevice final : public Device {
@@ -60,7 +60,7 @@ public:
   void reset() override;
 
   Memory memory;
-  DeviceFailureRef lost; ///< why, if it is
+  DeviceFailureRef lost; ///< why the device was lost; null if it was not
 
 private:
   void freeUnused();
@@ -96,14 +96,14 @@ private:
   LoggedEvent logged(const Event &event);
   void logPart(LoggedCommand &entry, const DeviceCommand &command, const SimStream &stream);
 
-  /// Runs one command; false if none can.
+  /// Runs one command; false if none is ready.
   bool runOne();
   SimStream *choose();
-  /// Whether its first command can begin, or is known to fail.
+  /// Whether the head of its queue can begin, or is known to fail.
   bool isReady(const SimStream &stream) const;
   void execute(SimStream &stream);
   void executeCollective(const std::shared_ptr<const CollectiveRun> &run);
-  /// The stream's first command has ended.
+  /// Removes the head of the stream's queue, which has ended.
   void end(SimStream &stream);
   DeviceFailureRef attempt(SimStream &stream, const DeviceCommand &command);
   DeviceFailureRef checkAddresses(SimStream &stream, const DeviceCommand &command);
@@ -111,29 +111,29 @@ private:
   DeviceFailureRef isolated(SimStream &stream, const DeviceCommand &command);
   void fail(SimStream &stream, const DeviceFailureRef &failure);
   void lose(uint32_t device, const DeviceFailureRef &failure);
-  /// Whether such a fault strikes now; counts what goes well.
+  /// Whether an injected fault of this kind occurs now; counts the commands that succeed.
   bool strikes(Fault::Kind kind, DeviceRef device);
   std::string describe(const Region &region) const;
-  int64_t clock() const; ///< nowPs, under the mutex
+  int64_t clock() const; ///< nowPs; needs the mutex
 
   SimulatedOptions options_;
   VirtualTimeOptions time_;
-  mutable std::mutex mutex_; ///< guards all below; held while commands run
+  mutable std::mutex mutex_; ///< guards the members below; held while commands run
   std::mutex callMutex_;
-  std::vector<SimStream *> streams_; ///< by index; null where one is gone
+  std::vector<SimStream *> streams_; ///< by index; null for a stream that was destroyed
   uint64_t nextOrder_ = 0;
   std::mt19937_64 random_;
-  std::vector<double> priorities_; ///< of streams, while an order is chosen by them
+  std::vector<double> priorities_; ///< by stream, for seeds that choose by priorities
   RaceCheck races_;
   std::vector<Fault> faults_;
   CommandLog log_;
-  CommandLog kept_;      ///< of the last program, while log_ is of copies behind it
-  bool isAside_ = false; ///< log_ is of such
-  std::vector<bool> ended_;                                    ///< commands of the log
-  uint32_t numRings_ = 0;                                      ///< collectives in the log
-  std::unordered_map<const Semaphore *, uint64_t> semaphores_; ///< in the log
-  std::vector<size_t> stamped_; ///< by device: commands of the log whose stamps were taken
-  Picoseconds base_ = 0;        ///< when the log begins
+  CommandLog kept_;         ///< log of the last program, while log_ is that of copies after it
+  bool isAside_ = false;    ///< log_ is that of such copies
+  std::vector<bool> ended_; ///< by command of the log
+  uint32_t numRings_ = 0;   ///< number of collectives in the log
+  std::unordered_map<const Semaphore *, uint64_t> semaphores_; ///< numbers of semaphores in the log
+  std::vector<size_t> stamped_; ///< by device: commands of the log whose time stamps were read
+  Picoseconds base_ = 0;        ///< virtual time at which the log begins
 };
 
 } // namespace tressel::runtime::sim

@@ -1,5 +1,5 @@
-// When the commands of a log were at work. Host threads issue, devices' engines work, links carry; events in the order
-// of their time. Nothing is taken from the clock of plans (Simulate.cpp) but the figures of the machine.
+// Computes the begin and end of each command of a log: a discrete event simulation of host threads that issue, engines
+// that work and links that carry. It shares only the machine model with the clock of plans (Simulate.cpp).
 #include "tressel/runtime/CommandLog.h"
 
 #include "runtime/types/Concat.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr Picoseconds kForever = std::numeric_limits<Picoseconds>::max();
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-/// A share in [-1, 1] that the seed and the tag decide (the finalizer of SplitMix64).
+/// A pseudo-random number in [-1, 1] from the seed and the tag (the finalizer of SplitMix64).
 double chance(uint64_t seed, uint64_t tag) {
   uint64_t x = seed * 0x9e3779b97f4a7c15u + tag + 0x632be59bd9b4e019u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -29,11 +29,11 @@ double chance(uint64_t seed, uint64_t tag) {
   return static_cast<double>(x >> 11) * 0x1p-52 - 1;
 }
 
-/// What bytes pass on their way.
+/// The resources that the bytes of a transfer pass.
 struct Way {
   std::vector<uint32_t> through; ///< links, then memories
   Picoseconds latency = 0;
-  double pageable = kUnlimited; ///< most bytes per second from or to memory that is not pinned
+  double pageable = kUnlimited; ///< limit of bytes per second from or to pageable memory
 };
 
 class Clock {
@@ -57,7 +57,7 @@ public:
         now = std::min(now, job.finish);
       if (now == kForever)
         break;
-      wholePicoseconds(static_cast<double>(now)); // throws where it is too late for sums
+      wholePicoseconds(static_cast<double>(now)); // throws if the time is too large for sums
       for (bool more = true; more;) {
         more = endJobs();
         more |= arrive();
@@ -82,14 +82,14 @@ private:
 
   struct Arrival {
     Picoseconds at;
-    uint32_t stream, order; ///< of a collective's part: those of the first
+    uint32_t stream, order; ///< for the part of a collective: those of the first part
     uint32_t entry;
     auto operator<=>(const Arrival &) const = default;
   };
   using Earliest = std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>>;
   struct Engine {
     uint32_t device = 0;
-    DeviceModel model; ///< what it has of the device
+    DeviceModel model; ///< the device's part of the machine model
     Earliest waiting;
     bool isBusy = false;
   };
@@ -130,17 +130,17 @@ private:
   //--- What waits for what ------------------------------------------------------------------------------------------
   struct HostStep {
     bool isWait = false;
-    size_t index = 0; ///< of a command, or of a host's wait
+    size_t index = 0; ///< of a command, or of a wait of the host
   };
-  struct Host { ///< a thread that issues the commands of one device
+  struct Host { ///< a host thread that issues the commands of one device
     uint32_t device = 0;
     std::vector<HostStep> steps;
     size_t next = 0;
     Picoseconds clock = 0;
-    uint32_t missing = 0; ///< commands that it waits for
+    uint32_t missing = 0; ///< commands that it waits for now
   };
   struct Entry {
-    uint32_t missing = 1; ///< what it waits for, and being issued
+    uint32_t missing = 1; ///< dependences that are not over; being issued is one
     Picoseconds ready = 0;
     std::vector<uint32_t> followers;
     std::vector<uint32_t> waitingHosts;
@@ -149,11 +149,11 @@ private:
   /// The parts of a collective, from `first` on.
   struct Ring {
     uint32_t first = 0, members = 0;
-    uint32_t missing = 0; ///< parts that may not begin yet
-    uint32_t held = 0;    ///< engines that wait for the others'
-    uint32_t sent = 0;    ///< pieces of this step that have arrived
-    size_t phase = 0;     ///< index into LoggedCommand::phases; behind them: there is no more to send
-    int64_t steps = 0;    ///< of the phase, to come, with this one
+    uint32_t missing = 0; ///< parts that are not ready
+    uint32_t held = 0;    ///< engines that hold their part until all do
+    uint32_t sent = 0;    ///< pieces of the current step that have arrived
+    size_t phase = 0;     ///< index into LoggedCommand::phases; their number when the collective ends
+    int64_t steps = 0;    ///< steps left in the phase, the current one included
   };
 
   void connect() {
@@ -199,7 +199,7 @@ private:
     return it->second;
   }
 
-  /// A host thread goes on until it has to wait.
+  /// Lets a host thread issue commands until it has to wait.
   void proceed(size_t h) {
     Host &host = hosts[h];
     while (host.next < host.steps.size()) {
@@ -227,7 +227,7 @@ private:
   }
 
   bool isEnded(uint32_t entry) const { return entries[entry].ready == kForever; }
-  /// One less to wait for.
+  /// One dependence of the command is over. If it was the last, the command queues at its engine.
   void release(uint32_t i, Picoseconds at) {
     Entry &entry = entries[i];
     entry.ready = std::max(entry.ready, at);
@@ -249,16 +249,17 @@ private:
   //--- Work ---------------------------------------------------------------------------------------------------------
   struct Job {
     uint32_t entry, engine;
-    const Way *way = nullptr; ///< of a transfer
+    const Way *way = nullptr; ///< of a transfer, else null
     bool isFlowing = false;   ///< a transfer past its latency
     bool isKernel = false;
-    double factor = 1; ///< of its bytes: what VirtualTimeOptions::perturbation makes of them
-    double left = 0;  ///< bytes, or picoseconds
-    double speed = 0; ///< of them in a picosecond
+    double factor = 1; ///< perturbation of its bytes (VirtualTimeOptions::perturbation)
+    double left = 0;   ///< bytes or picoseconds to go
+    double speed = 0;  ///< the same per picosecond
     Picoseconds since = 0, finish = 0;
   };
 
-  /// Commands whose time has come queue at their engines; what does nothing is over.
+  /// Moves commands that are ready to the queues of their engines; a command without work ends at once. Returns whether
+  /// there were any.
   bool arrive() {
     bool any = false;
     while (!coming.empty() && coming.top().at <= now) {
@@ -280,14 +281,15 @@ private:
     return any;
   }
 
-  /// One more part may begin. When all may, they queue at their engines, in one order everywhere.
+  /// One more part is ready. When all are, they queue at their engines, with the same priority everywhere so that there
+  /// is no deadlock.
   void gather(Ring &ring) {
     if (--ring.missing > 0)
       return;
     for (uint32_t i = ring.first; i < ring.first + ring.members; ++i)
       engines[engineOf[log.commands[i].stream]].waiting.push({now, log.commands[ring.first].stream, ring.first, i});
   }
-  /// A step begins: every member sends its piece. Behind the last phase there is none, and the parts end.
+  /// Begins a step: every member sends its piece. After the last phase the parts end.
   void beginStep(const Ring &ring) {
     for (Job &job : jobs)
       if (log.commands[job.entry].ring && &rings[log.commands[job.entry].ring - 1] == &ring) {
@@ -354,7 +356,7 @@ private:
       break;
     case DeviceCommandKind::Copy:
       if (c.from.device == c.to.device) {
-        work(2 * bytes / device.bytesPerSecond); // read and written
+        work(2 * bytes / device.bytesPerSecond); // bytes are read and written
         break;
       }
       job.way = &wayBetween(c.from, c.to);
@@ -365,7 +367,7 @@ private:
       job.left = bytes * factor;
       job.finish = now + job.way->latency;
       break;
-    case DeviceCommandKind::Collective: // begins when all engines are there
+    case DeviceCommandKind::Collective: // begins when all its engines are held
       job.factor = factor;
       job.finish = kForever;
       break;
@@ -400,7 +402,7 @@ private:
         }
         continue;
       }
-      if (job.way && !job.isFlowing) { // the first byte has arrived
+      if (job.way && !job.isFlowing) { // its latency is over
         job.isFlowing = true;
         job.speed = 0;
         job.since = now;
@@ -416,7 +418,7 @@ private:
     return any;
   }
 
-  /// Speeds of what runs, anew: something has begun or ended.
+  /// Recomputes the speeds of running commands after one began or ended.
   void settleRates() {
     if (!needsRates)
       return;
@@ -430,7 +432,8 @@ private:
         setSpeed(job, kernelSpeed(job, flow));
     }
   }
-  /// Seconds of a kernel without the device's least, where bytes from memory take `slower` times as long.
+  /// Seconds of a kernel without the device's least time per kernel, if its bytes from memory take `slower` times as
+  /// long.
   double kernelWork(const Job &job, double slower) const {
     const LoggedCommand &c = log.commands[job.entry];
     const DeviceModel &model = engines[job.engine].model;
@@ -465,8 +468,8 @@ private:
     job.speed = speed;
     job.finish = now + wholePicoseconds(job.left / speed);
   }
-  /// Bytes per second of each transfer that flows: all grow alike until something on their way is full (progressive
-  /// filling).
+  /// Bytes per second of each flowing transfer, by progressive filling: all rates grow alike until a link or memory of
+  /// theirs is full.
   std::vector<double> fairFlows() const {
     std::vector<double> flow(jobs.size(), 0), room = rate;
     std::vector<size_t> growing;
@@ -499,7 +502,7 @@ private:
                std::ranges::any_of(way.through, [&](uint32_t part) { return isFull[part]; });
       });
       if (growing.size() == before)
-        break; // cannot be: the step has filled something
+        break; // unreachable: each step fills a resource
     }
     return flow;
   }

@@ -1,4 +1,4 @@
-// The commands as a graph for Graphviz.
+// Writes the commands as a graph for Graphviz.
 #include "Format.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string timelineDot(const Schedule &schedule, std::span<const Timeline> time
     for (uint32_t i : onResource[r]) {
       const Span &span = t.spans[i];
       const Location &location = locationOf(schedule, span);
-      // Line breaks are ours, so they are put in between quoted texts.
+      // Line breaks are inserted between quoted texts, as quoting would escape them.
       std::string label = dotQuoted(elided(clean(titleOf(schedule, span)), 48));
       label.pop_back();
       label += "\\n" + timeText(span.end - span.begin) + "\"";
@@ -43,7 +43,7 @@ std::string timelineDot(const Schedule &schedule, std::span<const Timeline> time
     }
     text += "  }\n";
   }
-  // The critical path may pass from one command to the next of its resource, for which no wait stands.
+  // The critical path may lead from one command to the next on its engine, between which there is no wait.
   std::vector<int64_t> criticalBefore(t.spans.size(), -1);
   for (size_t i = 1; i < t.criticalPath.size(); ++i)
     criticalBefore[t.criticalPath[i]] = t.criticalPath[i - 1];

@@ -9,7 +9,7 @@
 namespace tressel::runtime::timeline {
 namespace {
 
-/// The next character of text that should be UTF-8; 0xFFFFFFFF and one byte where it is not.
+/// Decodes the next character of supposed UTF-8; 0xFFFFFFFF and one byte if it is invalid.
 struct Decoded {
   uint32_t character;
   size_t bytes;
@@ -77,7 +77,7 @@ std::string jsonQuoted(std::string_view text) {
     case '\\':
       out += {'\\', c};
       break;
-    case '<': // "</script>" ends a script wherever it stands, and so may "<!--"
+    case '<': // "</script>" ends a script even within a string, and so may "<!--"
       out += "\\u003c";
       break;
     case '>':
@@ -123,7 +123,7 @@ std::string dotQuoted(std::string_view text) {
     if (c == '"' || c == '\\')
       out += '\\';
     out += c;
-    if (c == '&') // entities are read in labels
+    if (c == '&') // Graphviz decodes entities in labels
       out += "amp;";
   }
   return out + "\"";
@@ -238,7 +238,7 @@ size_t shadeOf(std::string_view title) {
 }
 
 Lanes lanesOf(const Timeline &t) {
-  // Of each resource: lanes at work by when they become free, and free ones; the lowest free lane is taken.
+  // By resource: busy lanes by the time at which they become free, and free lanes, of which the lowest is taken.
   using Later = std::greater<>;
   struct State {
     std::priority_queue<std::pair<Picoseconds, uint32_t>, std::vector<std::pair<Picoseconds, uint32_t>>, Later> busy;

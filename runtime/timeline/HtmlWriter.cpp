@@ -11,7 +11,7 @@ using namespace timeline;
 
 namespace {
 
-/// Texts that occur often, once each.
+/// Interned texts: each is written once.
 class Strings {
 public:
   std::string operator()(const std::string &text) {
@@ -23,7 +23,7 @@ public:
     return std::to_string(it->second);
   }
   const std::string &list() const { return list_; }
-  const std::string &shades() const { return shades_; } ///< of kernels that have this title
+  const std::string &shades() const { return shades_; } ///< by text: shade of the kernels with this title
 
 private:
   std::map<std::string, size_t> numbers_;
@@ -37,7 +37,7 @@ template <typename List, typename Fn> std::string array(const List &list, Fn ite
   return text.empty() ? "[]" : text + "]";
 }
 
-/// What page.js reads. Spans are arrays whose places it names.
+/// The data that page.js reads. Spans are arrays; page.js names their elements.
 std::string dataOf(const Schedule &schedule, std::span<const Timeline> timelines) {
   Strings string;
   auto number = [](uint32_t n) { return std::to_string(n); };
@@ -83,7 +83,8 @@ std::string timelineHtml(const Schedule &schedule, std::span<const Timeline> tim
   std::string page;
   std::string_view rest = kPageHtml;
   auto put = [&](std::string_view mark,
-                 std::string_view by) { // in the order of the page: what is put in is not searched
+                 // in the order of the page, so that inserted text is not searched for the next mark
+                 std::string_view by) {
     const size_t at = rest.find(mark);
     (page += rest.substr(0, at)) += by;
     rest.remove_prefix(at + mark.size());

@@ -1,5 +1,5 @@
-// Trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (the format's own
-// page). Times are in microseconds there; what reads them keeps whole nanoseconds.
+// Writes trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (the format's
+// specification). Times are in microseconds there; readers keep whole nanoseconds.
 #include "Format.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ public:
     pid_ = std::to_string(pid);
     meta("process_name", "0", "\"name\":" + jsonQuoted(t.program + ": " + headingOf(t)));
     meta("process_sort_index", "0", "\"sort_index\":" + pid_);
-    // Threads in the order of resources, the critical path first.
+    // One thread per lane, in the order of resources, with the critical path first.
     const Lanes lanes = lanesOf(t);
     std::vector<uint32_t> firstThread;
     uint32_t next = 1;
@@ -83,7 +83,8 @@ private:
     fields += ",\"flops\":" + std::to_string(span.flops) + ",\"bytes\":" + std::to_string(span.bytes);
     event(fields + (critical ? ",\"critical\":true}" : "}"));
   }
-  /// Begins within the one span, in its last nanosecond, and ends where the other begins.
+  /// A flow arrow begins in the last nanosecond of one span and ends at the begin of the other: readers attach it to
+  /// the spans that contain these points.
   void arrow(const Span &from, uint32_t fromThread, const Span &to, uint32_t toThread) {
     const std::string id = std::to_string(++arrows_);
     const std::string fields = ",\"name\":\"wait\",\"cat\":\"wait\",\"id\":" + id + ",\"ts\":";

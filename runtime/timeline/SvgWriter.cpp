@@ -1,5 +1,5 @@
-// One picture of all timelines, beneath each other on one axis. It is for documents and reports: bounded in size
-// whatever the number of commands, and without a script.
+// Draws all timelines in one picture, one above the other on a common axis. It is for documents and reports: bounded in
+// size for any number of commands, and without a script.
 #include "Format.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ private:
            number(x2) + "\" y2=\"" + number(y2) + "\"/>";
   }
 
-  /// At the right of the title: the kinds that occur, from right to left.
+  /// The kinds that occur, at the right of the title, drawn from right to left.
   void legend() {
     bool bound = false, path = false, kinds[std::size(kAllKinds)] = {};
     for (const Timeline &t : timelines_) {
@@ -131,7 +131,7 @@ private:
       y_ += 22;
       return;
     }
-    // Rows first, then the grid over them, then what ran.
+    // Rows first, then the grid over them, then the spans.
     const Lanes lanes = lanesOf(t);
     std::vector<double> rowTop, laneHeight;
     for (size_t r = 0; r < t.resources.size(); ++r) {
@@ -172,7 +172,7 @@ private:
     };
     for (least_ = kLeast; least_ < kRight - kLeft && numBoxes() > kMostBoxes;)
       least_ *= 1.5;
-    std::string stripes; // over the boxes
+    std::string stripes; // drawn over the boxes
     for (const std::vector<uint32_t> &spans : byLane)
       for (size_t i = 0; i < spans.size();) {
         const uint32_t r = t.spans[spans[i]].resource;
@@ -189,13 +189,13 @@ private:
   }
 
   struct Box {
-    size_t next; ///< the first span behind it
+    size_t next; ///< the first span after the box
     double left, right;
     bool isCritical;
-    SpanKind kind; ///< of most of its time
+    SpanKind kind; ///< the kind that takes most of its time
   };
-  /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart, until they are wide
-  /// enough.
+  /// A box for the span at `first` of a lane. If it is too narrow to see, the box also covers the spans that follow,
+  /// until it is wide enough.
   Box boxAt(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
             const std::vector<bool> &critical) const {
     const Span &span = t.spans[spans[first]];
@@ -216,7 +216,7 @@ private:
     return box;
   }
 
-  /// Draws what boxAt gives. Returns the next span.
+  /// Draws the box of boxAt. Returns the next span.
   size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
                   const std::vector<bool> &critical, double top, double height, std::string &stripes) {
     const Span &span = t.spans[spans[first]];
@@ -248,7 +248,7 @@ private:
     if (!location.file.empty())
       out += "\n" + placeOf(location);
     std::string escaped;
-    for (size_t at = 0; at <= out.size();) { // line by line: a line's end is ours
+    for (size_t at = 0; at <= out.size();) { // splits the text at line ends
       const size_t end = std::min(out.find('\n', at), out.size());
       escaped += xmlEscaped(std::string_view(out).substr(at, end - at)) + "\n";
       at = end + 1;
@@ -256,7 +256,7 @@ private:
     return escaped + timeText(span.end - span.begin) + " from " + timeText(span.begin);
   }
 
-  /// Where the critical path passes from one resource to another.
+  /// Draws the lines where the critical path changes to another resource.
   template <typename Height> void drawPath(const Timeline &t, Height heightOf) {
     std::string path, last;
     for (size_t k = 1; k < t.criticalPath.size(); ++k) {
@@ -288,7 +288,7 @@ private:
   const Picoseconds end_;
   const Ticks ticks_;
   std::string body_;
-  double y_ = 0, least_ = kLeast; ///< narrower spans of the panel are drawn together
+  double y_ = 0, least_ = kLeast; ///< narrower spans of this timeline share a box
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// Timelines in a terminal: a line of characters per resource.
+// Draws timelines in a terminal: one line of characters per resource.
 #include "Format.h"
 
 #include <algorithm>
@@ -17,14 +17,14 @@ struct Glyphs {
 constexpr Glyphs kBlocks = {{"█", "▒", "░", "▓", "▚", "▞", "┄", "╳"}, "·", " ", "│", "┴", "▲"};
 constexpr Glyphs kPlain = {{"#", "=", "-", "h", "@", "%", "w", "!"}, ".", " ", "|", "+", "^"};
 
-/// How long each kind works in each of `columns` equal parts of the time up to `end`.
+/// Time of each kind in each of `columns` equal parts of the time up to `end`.
 using Cell = std::array<double, std::size(kAllKinds)>;
 void addWork(std::vector<Cell> &cells, const Span &span, Picoseconds end) {
   const double scale = static_cast<double>(cells.size()) / static_cast<double>(end);
   const double begin = static_cast<double>(span.begin) * scale, finish = static_cast<double>(span.end) * scale;
   for (auto c = static_cast<size_t>(begin); c < cells.size() && static_cast<double>(c) <= finish; ++c) {
     const double part = std::min(finish, static_cast<double>(c + 1)) - std::max(begin, static_cast<double>(c));
-    cells[c][static_cast<size_t>(span.kind)] += std::max(part, 1e-9); // what takes no time is seen too
+    cells[c][static_cast<size_t>(span.kind)] += std::max(part, 1e-9); // a span of no time must show too
   }
 }
 
@@ -72,7 +72,7 @@ std::string timelineText(const Schedule &schedule, std::span<const Timeline> tim
     std::vector<Picoseconds> until(t.resources.size(), 0);
     for (Span span : t.spans) {
       used[static_cast<size_t>(span.kind)] = true;
-      span.begin = std::max(span.begin, until[span.resource]); // work side by side counts once
+      span.begin = std::max(span.begin, until[span.resource]); // concurrent spans of a resource count once
       span.end = std::max(span.begin, span.end);
       until[span.resource] = span.end;
       addWork(rows[span.resource], span, end);
@@ -91,13 +91,13 @@ std::string timelineText(const Schedule &schedule, std::span<const Timeline> tim
     if (t.lowerBound) {
       const auto at =
           std::min(width - 1, static_cast<int>(static_cast<double>(t.lowerBound) / static_cast<double>(end) * width));
-      const bool left = at + 5 > width; // where there is no room at the right
+      const bool left = at + 5 > width; // the label does not fit at the right
       out += std::string(static_cast<size_t>(label + 2 + at - (left ? 12 : 0)), ' ') +
              (left ? "lower bound " + std::string(glyphs.bound) : std::string(glyphs.bound) + " lower bound") + "\n";
     }
   }
 
-  // The axis: its marks, then their texts where they do not touch each other.
+  // The axis: marks, then their labels where they do not overlap.
   const Ticks ticks = ticksFor(end, std::max(2, width / 9));
   std::string marks, texts(static_cast<size_t>(label + 2), ' ');
   int at = 0;

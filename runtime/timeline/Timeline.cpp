@@ -1,4 +1,4 @@
-// Making timelines: what the simulator and measured calls have in common.
+// Builds timelines, for the simulator and for measured calls.
 #include "tressel/runtime/Timeline.h"
 
 #include "tressel/runtime/Dim.h"
@@ -55,7 +55,7 @@ std::vector<Resource> resourcesOf(const Schedule &schedule) {
 
 namespace {
 
-/// The name that the user gave to the bytes, if any.
+/// The user's name for the bytes, if there is one.
 std::string userName(const Schedule &s, const BufferDesc &buffer) {
   switch (buffer.space) {
   case Space::Input:
@@ -136,9 +136,9 @@ Span spanOf(const Schedule &s, uint32_t index) {
   return span;
 }
 
-/// Intervals that do not touch, in order.
+/// Disjoint intervals in ascending order.
 using Intervals = std::vector<std::pair<Picoseconds, Picoseconds>>;
-/// `begin` is none before that of the last one.
+/// Adds an interval that begins no earlier than the last one.
 static void join(Intervals &intervals, Picoseconds begin, Picoseconds end) {
   if (!intervals.empty() && begin <= intervals.back().second)
     intervals.back().second = std::max(intervals.back().second, end);
@@ -158,7 +158,8 @@ static Picoseconds bothOf(const Intervals &a, const Intervals &b) {
   return both;
 }
 
-/// Of spans in the order of their begin.
+/// Time in which accelerators compute and move bytes at once, as a share of the most that could overlap. Spans must be
+/// sorted by begin.
 static std::optional<double> sideBySideOf(const Timeline &t) {
   std::map<uint16_t, std::pair<Intervals, Intervals>> accelerators; // computing, moving bytes
   for (const Span &span : t.spans) {
