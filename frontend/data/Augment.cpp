@@ -32,7 +32,7 @@ struct Call {
   }
 };
 
-/// An argument, checked, on the host.
+/// An image argument, checked, on the host.
 struct Image {
   Image(const Tensor &image, const Call &call) : tensor(image) {
     if (tressel::detail::tracing())
@@ -200,7 +200,7 @@ struct Planes {
   }
   void saturation(double factor) {
     if (channels != 3)
-      return; // grey pixels have no hue
+      return; // a grey image is its own grey
     const auto f = static_cast<float>(factor);
     for (int64_t i = 0; i < count; ++i) {
       const float grey = (1 - f) * greyOf(data, count, i);

@@ -52,8 +52,7 @@ int64_t Rng::below(int64_t n) {
   if (n < 1 || n > int64_t(1) << 32)
     throw Error(Error::Details{.message = "a random number below " + std::to_string(n) + " was asked for", .hint = "ask for one below 1 to 2^32"});
   const auto range = static_cast<uint64_t>(n);
-  const uint64_t few = (uint64_t(1) << 32) % range; // rejects products with a lower part below this, so that all
-                                                    // results are equally likely
+  const uint64_t few = (uint64_t(1) << 32) % range; // a product with a smaller low part is rejected
   for (;;)
     if (const uint64_t product = next() * range; (product & 0xFFFFFFFF) >= few)
       return static_cast<int64_t>(product >> 32);

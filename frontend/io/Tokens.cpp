@@ -82,8 +82,7 @@ Dataset<TokenWindow> token_windows(const std::string &path, int64_t length, Toke
       throw InputError(path + ": " + std::to_string(std::max<int64_t>(0, count)) + " tokens are too few for a window of " + std::to_string(length) +
                        " and the one that follows");
     const SourceLoc line = tressel::detail::toLoc(where);
-    const int64_t room = options.shifted ? std::min(length, count - windows * length) : 1; // number of possible
-                                                                                           // beginnings
+    const int64_t room = options.shifted ? std::min(length, count - windows * length) : 1; // possible beginnings
     return Dataset<TokenWindow>(windows, [=](int64_t index, Rng &random) {
       // A later window may begin up to `length` tokens later, as long as all windows fit.
       const int64_t begin = first + index * length + (options.shifted ? random.below(index + 1 < windows ? length : room) : 0);

@@ -339,8 +339,7 @@ Value NodeImporter::table(const std::vector<double> &values, const Shape &shape,
     return constant(std::move(t));
   if (dtype != f32)
     return cast(constant(std::move(t)), dtype);
-  op::HostTensor narrow = op::HostTensor::allocate({f32, shape}); // in f32 directly, as a cast of a large table is not
-                                                                  // folded
+  op::HostTensor narrow = op::HostTensor::allocate({f32, shape}); // a cast of a large table is not folded
   std::transform(values.begin(), values.end(), narrow.as<float>(), [](double v) { return static_cast<float>(v); });
   return constant(std::move(narrow));
 }

@@ -50,8 +50,7 @@ void use_machine(std::string_view name, MachineOptions options) {
     current().machine = std::move(machine);
     current().libraries = options.libraries;
   }
-  detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions check which machine they were compiled
-                                                                  // for
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions check their machine
 }
 
 double machine_seconds() {

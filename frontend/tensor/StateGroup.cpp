@@ -106,8 +106,7 @@ void StateGroup::take() {
     return state_.compare_exchange_strong(free, 1, std::memory_order_acquire);
   };
   bool taken = tryTake();
-  for (int i = 0; i < 64 && !taken; ++i, taken = tryTake()) // most holders release sooner than this thread would fall
-                                                            // asleep
+  for (int i = 0; i < 64 && !taken; ++i, taken = tryTake()) // most calls are shorter than falling asleep
     __builtin_ia32_pause();
   if (!taken)
     while (state_.exchange(2, std::memory_order_acquire))

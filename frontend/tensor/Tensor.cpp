@@ -71,8 +71,7 @@ struct FreeTensor {
 };
 constexpr uint32_t kFreeTensors = 32;
 thread_local constinit FreeTensor *freeTensors = nullptr;
-thread_local constinit uint32_t numFreeTensors = kFreeTensors; // counts as full until AtEnd is registered, which frees
-                                                               // them
+thread_local constinit uint32_t numFreeTensors = kFreeTensors; // full until AtEnd, which frees them, exists
 thread_local constinit bool endFreesThem = false;
 
 struct AtEnd {

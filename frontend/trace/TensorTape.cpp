@@ -243,8 +243,7 @@ public:
         goBack(results, cotangents, gradients);
     }
     if (recorder_)
-      for (size_t i = 0; i < gradients.size(); ++i) // every recorder of this function gives the gradients the same
-                                                    // numbers
+      for (size_t i = 0; i < gradients.size(); ++i) // every recorder numbers gradients alike
         gradients[i] = recorder_->makeValue(
             emitter_.typeOf(inputs_[i]),
             gradients[i].defined() ? recorder_->valueIn(gradients[i], toLoc(where_)) : nullptr, toLoc(where_));

@@ -310,8 +310,7 @@ public:
     if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v); arg && !impl_.hasEffects) {
       const Impl::ArgInfo &info = impl_.args[arg.getArgNumber()];
       const bool isState = info.kind == Impl::ArgKind::State;
-      if (!isState || !impl_.states[info.state].assigned) // else the result is the old value, which the program
-                                                          // overwrites: it becomes an output
+      if (!isState || !impl_.states[info.state].assigned) // else an output: its old value is overwritten
         return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input, .index = index_[arg.getArgNumber()], .constant = {}};
     }
     auto [it, isNew] = outputOf_.try_emplace(v, outputs.size());

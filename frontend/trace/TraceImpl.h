@@ -102,8 +102,7 @@ struct TraceRecorder::Impl {
   mlir::func::FuncOp func;
   mlir::OpBuilder builder{context.get()};
   std::vector<ArgInfo> args;
-  SourceLoc at;                                   ///< where the first input was given: the line of errors about the
-                                                  ///< whole program
+  SourceLoc at; ///< of errors about the whole program: where the first input was given
   std::vector<std::pair<size_t, uint32_t>> homes; ///< TensorImpl::home of the arguments that are not on the host
   std::vector<State> states;
   std::unordered_map<const VariableImpl *, size_t> stateOf;

@@ -216,8 +216,7 @@ public:
     movement();
     contention();
     timePiece();
-    cpu().pieceSeconds = std::ranges::min(pieces_, {}, &runtime::PieceTime::seconds).seconds; // disturbances only add
-                                                                                              // time
+    cpu().pieceSeconds = std::ranges::min(pieces_, {}, &runtime::PieceTime::seconds).seconds; // noise only adds time
     if (const std::optional<std::string> busy = runtime::describeBusyCalibration(pieces_))
       note(*busy);
     return runtime::parseMachine(runtime::toJson(machine_));

@@ -6,11 +6,11 @@
 //   train_some_steps();
 //   ProfileReport report = profile_stop("steps.svg");   // or .html, .json for Perfetto, .dot
 //   std::cout << report;                                // how much was where, the drawing, who waited for what
+//
 // The timeline has a row per thread of the program, with its calls, the ops that ran in it, and its waits; and a row
 // per lane. Hidden waits, which no line of the program asked for by name (for reading an element, for printing, for
 // room in the queue, for memory), are listed apart, as they are the ones to remove. Recording reads the clock twice per
 // op.
-// costs two looks at the clock per op.
 //
 // TRESSEL_PROFILE=FILE.svg in the environment records a whole program without a change to it: the file is written, and
 // the report printed on standard error, when it ends. Such a program must not call these functions itself.

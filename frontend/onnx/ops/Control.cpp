@@ -105,8 +105,7 @@ private:
       return type.has_shape() && type.shape().dim_size() == 1 ? n.reshape(v, {1}) : v;
     };
     carried.insert(carried.begin(),
-                   {shaped(0, number), shaped(1, n.scalar(DType::boolean, 1))}); // true: else the iteration would not
-                                                                                 // run
+                   {shaped(0, number), shaped(1, n.scalar(DType::boolean, 1))}); // true, or it would not run
     Values results = n.importBody("body", std::move(carried));
     results[0] = flagOf(n, results[0], "the body's condition");
     return results;

@@ -353,8 +353,7 @@ private:
         isInside = isInside ? n.emit("logical_and", {isInside, fits}) : fits;
         plus(start);
       }
-      if (const auto k = std::ranges::find(p.batching, d); k != p.batching.end()) { // the index's own number along this
-                                                                                    // dimension
+      if (const auto k = std::ranges::find(p.batching, d); k != p.batching.end()) { // its own index there
         const int64_t dim = p.indexBatching[static_cast<size_t>(k - p.batching.begin())],
                       own = dim - (dim > p.vectorDim);
         if (dim == p.vectorDim || batch[static_cast<int>(own)] != size)
