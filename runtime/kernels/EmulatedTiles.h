@@ -2,15 +2,15 @@
 // manual (Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TILERELEASE, TDPBF16PS):
 //
 // - Each thread has eight tiles of up to 16 rows of up to 64 bytes (palette 1, the only one). Configuring and releasing
-//   make them zeros; a load makes zeros of what is behind the tile's rows and bytes.
+//   zero them; a load zeroes what is beyond the tile's rows and bytes.
 // - An element of a row takes a sum of the products of the even members of its pairs and one of the odd members, each
 //   from 0 and in the order of the depth, with one rounding per product (fused); then the two sums are added, and the
 //   result to what was there. Rounding is to nearest even. Operands below 2^-126 count as zeros, and so do results that
 //   are below 2^-126 when they are rounded as if exponents had no end; the sign stays. The control register (MXCSR)
 //   does not matter, except that the thread must round to nearest.
-// - What faults on a CPU ends the process, with a line that says why.
+// - A use that faults on a CPU ends the process, with a line that says why.
 //
-// Which NaN a result is (sign, payload) is left open: kernels do not depend on it.
+// The sign and payload of a NaN result are unspecified: kernels do not depend on them.
 #pragma once
 
 #include "SplitProduct.h"
