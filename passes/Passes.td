@@ -7,10 +7,11 @@ include "mlir/Pass/PassBase.td"
 def ResolveDevices : Pass<"tressel-resolve-devices", "mlir::ModuleOp"> {
   let summary = "turn values that are moved into ops that are placed";
   let description = [{
-    Contract: exact. Stands first. An op is computed where its attribute `tressel.device` says; an op without one that reads a
-    value moved by `to` is computed where the value was moved to, and so is what reads its results, unless moved values
-    disagree. Bodies are computed where their op is, as a whole. Devices that the machine lacks, and ops that only the host can
-    run, are errors at the op. On a machine with one device nothing is left of all this.
+    Contract: exact. Stands first. An op is computed on the device that its attribute `tressel.device` names. An op
+    without the attribute follows its operands: if they were moved by `to`, or are results of ops that follow moved
+    values, and all agree on a device, it gets that device. Bodies are computed as a whole, on the device of their op. A
+    device that the machine lacks is an error at the op, and so is an op on an accelerator that only the host can run.
+    On a machine with one device all annotations are removed.
 
     Before and after:
     ```mlir
@@ -26,11 +27,10 @@ def ResolveDevices : Pass<"tressel-resolve-devices", "mlir::ModuleOp"> {
 def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
   let summary = "fold, remove duplicates and dead code, apply algebra";
   let description = [{
-    Contract: exact. Stands first, and again after composites are decomposed. Ops compute nothing that a constant,
-    another op or their operand already holds:
-    - ops fold as their records say: constants into constants of at most a page, `x * 1` and a slice of everything
-    into `x`, a transpose of a transpose and a view of a view into one, `relu(relu(x))` into `relu(x)`;
-    - equal ops become one, which keeps the locations of both.
+    Contract: exact. Stands first, and again after composites are decomposed. Removes ops whose result is known:
+    - ops fold as their records allow: constants into constants of at most a page, `x * 1` and a slice of everything
+      into `x`, a transpose of a transpose and a view of a view into one, `relu(relu(x))` into `relu(x)`;
+    - equal ops are merged into one, which keeps the locations of both.
 
     Before and after:
     ```mlir
@@ -50,11 +50,11 @@ def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
 def Differentiate : Pass<"tressel-differentiate", "mlir::ModuleOp"> {
   let summary = "return the gradients of the first result, too";
   let description = [{
-    Contract: what the program returns stays as it is, exactly; the gradients follow. Stands before all others, and in no
-    pipeline: what C++ traces is differentiated there, by the same rules (value_and_grad). The first result is one
-    float; its gradients are with respect to the arguments called `wrt`, or to all arguments of floats. Loops that lead
-    to it yield their residuals, stacked, and are gone back over by a scan; of a `cond`, the branch that was taken
-    runs again. A `while` needs a bound.
+    Contract: the program's results are unchanged, exactly; the gradients are returned after them. Would stand before
+    all other passes, but is in no pipeline: programs traced from C++ are differentiated while they are traced, by the
+    same rules (value_and_grad). The first result is one float; its gradients are with respect to the arguments named by
+    `wrt`, or to all arguments of floats. Loops that lead to it yield their residuals, stacked, and a scan runs backward
+    over them; for a `cond`, the branch that was taken is executed again. A `while` needs a bound.
 
     Before and after:
     ```mlir
@@ -75,8 +75,8 @@ def Differentiate : Pass<"tressel-differentiate", "mlir::ModuleOp"> {
 def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp"> {
   let summary = "write composites that no kernel provider claims in primitives";
   let description = [{
-    Contract: reassociates. Stands before form-clusters, so that a row kernel found among primitives (a softmax
-    written by hand in a model) is the same as one found from a composite.
+    Contract: reassociates. Stands before form-clusters, so that a row kernel found among primitives (a softmax written
+    by hand in a model) is the same as one found from a composite.
 
     Before and after:
     ```mlir
@@ -97,12 +97,13 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
 def Autocast : Pass<"tressel-autocast", "mlir::ModuleOp"> {
   let summary = "compute products of f32 in a type of half the width";
   let description = [{
-    Contract: precision, and only where the program was compiled with it (PipelineOptions::autocast); else exact, as nothing
-    changes. Stands on primitives, behind decompose-composites, so that products of composites and of gradients count as well;
-    before layouts and kernels, which are chosen for the types. Ops whose family is a product (op::isProduct: contractions,
-    convolutions and their gradients by weights) of f32 alone take their operands in f16 or bf16 and give such a result, which
-    is widened again; sums within them are f32. Everything else stays f32: normalization, softmax, losses, sums, what an
-    optimizer does, and composites that a kernel takes as a whole. A value that was widened from there is taken as it was.
+    Contract: precision, and only in programs compiled with the option (PipelineOptions::autocast); else exact, as
+    nothing changes. Stands after decompose-composites, on primitives, so that it sees products in composites and
+    gradients as well; and before layouts and kernels, which are chosen by type. Ops of f32 whose family is a product
+    (op::isProduct: contractions, convolutions and their gradients by weights) take their operands in f16 or bf16, sum
+    in f32, and give a result of that type, which is widened again. All other ops stay in f32: normalization, softmax,
+    losses, sums, optimizers, and composites that a kernel takes as a whole. If an operand was widened from that type,
+    the value before widening is used.
 
     Before and after, with bf16:
     ```mlir
@@ -121,27 +122,32 @@ def Autocast : Pass<"tressel-autocast", "mlir::ModuleOp"> {
 def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
   let summary = "cut a program into parts for the ranks of a mesh";
   let description = [{
-    Contract: reassociates. `tressel.mesh = "data=2"` on @main names the axes of a grid of accelerators, the ranks; `tressel.sharding = "data, -"` on an
-    argument, or the op `shard`, says which axis cuts which dimension of a value. The pass follows that through the program by the rules of
-    ops ([ShardingRule.h](../ir/op/ShardingRule.h)), forward and backward, then makes of each op that is cut one on the ranks
-    (`tressel.device = "ranks"`) on the parts' types. What ranks need of others is exchanged, sums of which each rank has a part are
-    combined by `all_reduce`, or where the program alone reads them, there. States without a sharding are whole on each rank; what is computed from
-    whole values alone is computed once, unless it makes much of little.
-    An op whose record has `fromParts` (`moments`) is computed of each rank's part, and the ranks gather that once, where
-    parts are equal; otherwise the pass decomposes it.
-    The rule of a `scan` follows from its body's ops (shard/Bodies.h): it is cut into equal parts, and sums over them that its steps only add up are
-    combined behind the last one.
+    Contract: reassociates. `tressel.mesh = "data=2"` on @main names the axes of a grid of accelerators, the ranks.
+    `tressel.sharding = "data, -"` on an argument, or the op `shard`, says which axis cuts which dimension of a value.
+    The pass propagates shardings through the program, forward and backward, by the sharding rules of ops
+    ([ShardingRule.h](../ir/op/ShardingRule.h)). Then it replaces each op that is cut by one on the ranks
+    (`tressel.device = "ranks"`) with the types of the parts. Values that ranks need from each other are exchanged. Sums
+    of which each rank has a term are combined by `all_reduce`, or in the program if only the program reads them. States
+    without a sharding are whole on each rank. An op on whole values alone is computed once, unless it makes a large
+    result of small operands.
+    An op whose record has `fromParts` (`moments`) is computed on each rank's part, and the ranks gather these results
+    in one exchange, if parts have equal sizes; otherwise the pass decomposes the op.
+    The rule of a `scan` follows from the ops of its body (shard/Bodies.h): it is cut into equal parts. A sum over parts
+    that iterations only add up is combined once, after the last iteration.
 
-    Parts of a dimension differ by one at most: then sizes depend on the rank (`rank.data`). A dimension is cut along as many of its axes, from the
-    first on, as it has elements for. Equal annotations, axes that the
-    mesh lacks and a mesh larger than the machine are errors at the line of what is annotated. Without a mesh, annotations are removed.
+    Parts of a dimension differ by at most one in size; if they differ, sizes depend on the rank (`rank.data`). A
+    dimension is cut along as many of its axes, from the first on, as it has elements for. An axis that an annotation
+    repeats or that the mesh lacks, and a mesh larger than the machine, are errors at the line of the annotation.
+    Without a mesh, annotations are removed.
 
-    With `tressel.rank_program` on @main each rank runs a program of its own: nothing is computed once, arguments and results become the rank's parts, and
-    nothing is dealt or collected. Dimensions that the ranks do not divide stay whole; of an argument that is to be cut so that is an error.
+    With `tressel.rank_program` on @main each rank runs a program of its own: no op is computed once for all, arguments
+    and results are the rank's parts, and nothing is dealt or collected. Dimensions that the ranks do not divide stay
+    whole; to annotate an argument so is an error.
 
-    With `tressel.pipeline = {axis = "micro", size = 4 : i64}` ranks along one axis are one accelerator, which has their micro-batches one after the other:
-    what an accelerator has of all of them is combined first. Ops of a stage (`tressel.stage`) are computed by ranks also where they are not cut, and other
-    ops by the stage that reads them alone, or by the last one that they read (shard/Stages.h).
+    With `tressel.pipeline = {axis = "micro", size = 4 : i64}` the ranks along one axis are micro-batches that one
+    accelerator computes one after the other; their terms are combined on the accelerator first. Ops with a stage
+    (`tressel.stage`) are computed by ranks even if they are not cut. An op without a stage gets that of its readers, if
+    they agree, or else the last stage among its operands (shard/Stages.h).
 
     Before and after, with @main's `tressel.mesh = "data=2"` and x's `tressel.sharding = "data, -"`:
     ```mlir
@@ -164,11 +170,13 @@ def Shard : Pass<"tressel-shard", "mlir::ModuleOp"> {
 def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
   let summary = "join collectives into buckets, and write them as what ranks of one process exchange";
   let description = [{
-    Contract: exact. Each rank combines the values in the ranks' order, so all have the same bits. Each reads all the others' values and
-    combines them, or combines one part and reads the other parts' results, or the host combines them all: what the machine's latencies and rates make shortest. Before, those that come one
-    after the other with no use in between become one, so that many small ones have one latency. Of a rank's own program (`tressel.rank_program`) the rest is left
-    to the collectives of the schedule; `all_gather` along another dimension than the first becomes one along the first. A sum over micro-batches goes on
-    with what the one before has (`carry`), so that gradients of one alone are kept.
+    Contract: exact. Within a process an `all_reduce` becomes copies and ops. All ranks combine the values in the same
+    order, so all get the same bits. Of three ways the fastest by the machine model is taken: each rank reads all other
+    values and combines them; each rank combines one part and reads the results for the other parts; the host combines
+    all. Before that, independent collectives are joined into buckets, so that many small ones have one latency. In a
+    rank's own program (`tressel.rank_program`) collectives are left to the schedule; an `all_gather` along another
+    dimension than the first becomes one along the first. A sum over micro-batches is accumulated from one to the next
+    (`carry`), so that only one gradient is kept at a time.
 
     Before and after:
     ```mlir
@@ -188,11 +196,13 @@ def LowerCollectives : Pass<"tressel-lower-collectives", "mlir::ModuleOp"> {
 def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
   let summary = "make of what every rank computes an op per accelerator";
   let description = [{
-    Contract: exact. Rank r is accelerator r of those that the program may use. What is dealt and collected are then values of the program; copies between
-    accelerators follow with `insert-transfers`. Runs before layouts and clusters where sizes or random numbers depend on the rank, and after kernels are
-    outlined otherwise: kernels are then made once for all ranks. A rank's own program (`tressel.rank_program`) goes to the first accelerator.
-    Of a pipeline, stage k goes to accelerator k of those in a row, counted around, and what several micro-batches would compute alike is computed once; the
-    number of the others is `tressel.micro_batch` of their ops. What is of no stage is computed wherever it is read.
+    Contract: exact. Rank r becomes the r-th accelerator that the program may use. Dealt and collected values become
+    values of the program; `insert-transfers` adds the copies between accelerators later. Runs before layouts and
+    clusters if sizes or random numbers depend on the rank; else after kernels are outlined, so that kernels are
+    compiled once for all ranks. A rank's own program (`tressel.rank_program`) is placed on the first accelerator. In a
+    pipeline, stage k goes to accelerator k modulo the length of the row. Ops that several micro-batches would compute
+    alike are merged; all others get the number of their micro-batch as `tressel.micro_batch`. An op without a stage is
+    computed wherever it is read.
 
     Before and after, on two accelerators:
     ```mlir
@@ -210,14 +220,14 @@ def ExpandRanks : Pass<"tressel-expand-ranks", "mlir::ModuleOp"> {
 def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
   let summary = "store images with their channels last where that makes the network cheaper";
   let description = [{
-    Contract: reassociates. Stands between decompose-composites and split-reductions, on the graph of primitives. From convolutions
-    on, values have a dimension of channels; it is followed through all ops whose records say what they are on dimensions in
-    another order (`reorder`), and through transposes. Each such op can run as it is, or with that dimension last. What the
-    providers bid for either form, and for the transposes wherever neighbours differ, makes a minimum cut: the whole network is decided
-    at once, and an equal cost leaves it as it is. A transpose counts twice its bid, as it also parts kernels. Values of parameters and constants alone are transposed for nothing, as `prepare`
-    does it once; so are those that keep their bytes (only dimensions of size 1 move), which are reshaped. Transposes that the
-    program has count for both sides, so a network that is written with channels last around ops that are not gets rid of them.
-    Simplify comes after it, where they meet.
+    Contract: reassociates. Stands between decompose-composites and split-reductions, on the graph of primitives.
+    Follows the dimension of channels from convolutions through all ops whose records have a form with permuted
+    dimensions (`reorder`), and through transposes. Each of these ops can run unchanged, or with channels last. The bids
+    for both forms, and for transposes wherever neighbours differ, are the edges of a minimum cut, so the whole network
+    is decided at once; at equal cost nothing changes. A transpose counts more than twice its bid, as it also separates
+    kernels. Transposes of parameters and constants cost nothing, as `prepare` does them once; a transpose that only
+    moves dimensions of size 1 is a reshape. Existing transposes count too, so a network that alternates between layouts
+    by transposes loses them. Simplify runs afterwards, where transposes now cancel.
 
     Before and after:
     ```mlir
@@ -240,12 +250,13 @@ def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
 def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
   let summary = "reduce most of a large tensor to few values in parallel";
   let description = [{
-    Contract: reassociates. Stands before form-clusters, on the graph of primitives. A unit of a kernel's work is a
-    point of its result, so a reduction to less than `min-units` points keeps threads idle: it becomes one over its
-    inner dimensions, whose points are units, and one over what that gives. The order of the sums is a matter of the
-    shape alone, whatever the number of threads is. Types whose sums are rounded (f16, bf16) stay as they are, and so do
-    reductions along a single dimension, unless `split-dimensions` lets it become two, of a known size with a suitable divisor. For accelerators with
-    kernels of their own, whose results are computed by a block each, the pipeline asks for that and for many more units.
+    Contract: reassociates. Stands before form-clusters, on the graph of primitives. A unit of a kernel's work is an
+    element of its result, so a reduction to fewer than `min-units` elements leaves threads idle. It is split into a
+    reduction over its inner dimensions, whose results are the units, and one over those results. The order of the sums
+    depends on the shape alone, not on the number of threads. Types whose sums would be rounded (f16, bf16) are not
+    split, nor are reductions along a single dimension, unless `split-dimensions` allows splitting a dimension of known
+    size by a suitable divisor. For accelerators with kernels of their own, which compute each result in a block, the
+    pipeline sets that option and asks for many more units.
 
     Before and after:
     ```mlir
@@ -264,18 +275,18 @@ def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
 def RecomputeCheap : Pass<"tressel-recompute-cheap", "mlir::ModuleOp"> {
   let summary = "compute again behind a gradient's turning point what costs less than to keep it";
   let description = [{
-    Contract: reassociates, as sums of products may be rounded otherwise in another kernel. Stands behind all passes that change single ops and before form-clusters, so
-    that what is computed again joins the kernels that read it.
+    Contract: reassociates, as another kernel may round sums of products differently. Stands after all passes that
+    change single ops and before form-clusters, so that recomputed ops join the kernels that read them.
 
-    A training step keeps what its forward ops make until their gradients read it. Where that is an elementwise function of
-    something that is kept as well (the normalized input of a batch norm, a relu and its mask, all of one convolution), it
-    costs memory and two ways through it. A minimum cut decides between keeping and computing again for all values at
-    once: to keep one costs its bytes read, and written where no kernel has it in memory anyway; to compute one again costs its
-    flops, and what it is computed from has to be there; and its bytes written and read, where a library's kernel wants them.
-    What is compared for equality behind the turning point is always kept: another kernel may round it otherwise.
-    The place between the two ways is where most values that live long are alive, so a training step that another framework has
-    written is treated alike. A program that keeps little, or would save little, stays as it is; and so does one for a machine with accelerators, of
-    which fit-memory counts the bytes.
+    A training step keeps values of the forward ops until their gradients read them. If a value is an elementwise
+    function of others that are kept as well (the normalized input of a batch norm, a relu and its mask, all from one
+    convolution), keeping it costs memory, a write and a read. A minimum cut decides between keeping and recomputing for
+    all values at once. Keeping a value costs a read of its bytes, and a write unless a kernel writes it anyway.
+    Recomputing costs the op's flops and requires its operands; if a library kernel reads the result, also a write and a
+    read of its bytes. A value that is compared for equality behind the turning point is always kept, as another kernel
+    may round it differently. The turning point is where most long-lived values are alive, so training steps exported by
+    other frameworks are handled too. A program that keeps little, or would save little, is not changed; nor is one for
+    a machine with accelerators, where fit-memory manages memory.
 
     Before and after:
     ```mlir
@@ -299,17 +310,18 @@ def RecomputeCheap : Pass<"tressel-recompute-cheap", "mlir::ModuleOp"> {
 def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
   let summary = "group ops into kernels that the providers bid for";
   let description = [{
-    Contract: reassociates. Walks the edges of the graph in program order and joins producer and consumer where a
-    provider runs the two as one kernel in no more time than apart; edges whose ends have grown since are tried again,
-    in three walks at most. A library's root (a contraction, say) takes
-    elementwise ops after it as an epilogue of generated code. Clusters stay convex: no path leaves one and comes
-    back. An op with several users is never computed twice, except cheap ones that make much of little (a broadcast,
-    an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. So do rows of an argument, which are a part of its bytes,
-    other rows that nobody joined with what reads them, and joins of rows that can be computed in their place. Cost
-    grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. What a cluster reads and writes may be half of the
-    memory of the accelerator that it can go to, or as much as one of its parts does. At last small next values of states (256 KiB each) that
-    nothing else reads share clusters, up to 96 operands, though they exchange no values, where the provider says that they may. An op for which
-    nobody bids is the user's error, with its line.
+    Contract: reassociates. Walks the edges of the graph in program order and joins producer and consumer if a provider
+    runs both as one kernel in no more time than apart. Edges between groups that have grown are tried again, in three
+    walks at most. A library's root (a contraction, for example) takes the elementwise ops after it as a generated
+    epilogue. Clusters stay convex: no path leaves one and comes back. An op with several users is not computed twice,
+    except cheap ones whose result is much larger than their operands (a broadcast, an iota). Views and constants stay
+    outside of clusters, but constants of one value become immediates of the kernel. Also outside are rows of an
+    argument, which are a view of its bytes; other rows that fused with no reader; and joins of rows that can be
+    computed in place. The time is linear in the graph: path searches and clusters have bounded size. Operands and
+    results of a cluster may take half of the memory of the accelerator that it may be placed on, or as much as its
+    larger part alone. Finally, small next values of states (256 KiB each) without other readers are joined into
+    clusters of up to 96 operands, though they exchange no values, if the provider permits it. An op for which no
+    provider bids is an error at its line.
 
     Before and after:
     ```mlir
@@ -337,8 +349,8 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
 def OutlineKernels : Pass<"tressel-outline-kernels", "mlir::ModuleOp"> {
   let summary = "make each cluster and pack a kernel symbol, equal ones one";
   let description = [{
-    Contract: exact. Stands between form-clusters and build-schedule. Kernels are equal when bodies and attributes
-    are, whatever the locations; the launch keeps the location. Names tell the ops: `@matmul_add_relu_0`.
+    Contract: exact. Stands between form-clusters and build-schedule. Kernels with equal bodies and attributes are
+    merged, whatever their locations; each launch keeps its location. Names list the ops: `@matmul_add_relu_0`.
 
     Before and after:
     ```mlir
@@ -355,14 +367,17 @@ def OutlineKernels : Pass<"tressel-outline-kernels", "mlir::ModuleOp"> {
 def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
   let summary = "say on which device each launch runs";
   let description = [{
-    Contract: exact. Stands after outline-kernels, which leaves one launch per cluster and one kernel for equal ones, and before
-    insert-transfers. Annotated launches and ops with bodies stay where they are; what has effects stays on the host, and so does, where
-    accelerators have kernels of their own, what they have no kernel for, an op with bodies as a whole. The others go, in the order of how much depends on them, each to where its result is there first by the
-    machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
-    back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
-    takes no more. As this looks at one launch at a time, all on each one device, some of the devices, variations, and of up to 32 launches single moves are tried too. What is best of these ways is
-    decided by what the passes that follow make of it, for programs of up to 2000 launches: with its copies, what is evicted and, of the best
-    two and up to 500 launches, blocks of rows (PredictStep.h). What a launch would have taken elsewhere is its decision.
+    Contract: exact. Stands after outline-kernels, which leaves one launch per cluster and merges equal kernels, and
+    before insert-transfers. Annotated launches and ops with bodies stay on their devices. Ops with effects stay on the
+    host. If accelerators have kernels of their own, a launch without such a kernel stays on the host too, and so does
+    an op with a body that contains one. All others are placed by earliest finish, in descending order of the work that
+    depends on them: the finish counts when the device is free, the copies of operands that are not there yet, and the
+    copy of results that the program returns on the host. Values of parameters alone are copied ahead of the step. A
+    full device takes no more launches. As this is greedy, further candidates are all launches on one device, on some of
+    the devices, random variations, and, for up to 32 launches, moves of single launches. For up to 2000 launches, the
+    best candidate is selected by running the later passes on a copy (PredictStep.h): with its transfers and evictions,
+    and, for the best two and up to 500 launches, row blocks. The decision for a launch lists its predicted finish on
+    each device.
 
     Before and after:
     ```mlir
@@ -378,10 +393,11 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
 def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
   let summary = "copy values to where they are read";
   let description = [{
-    Contract: exact. Stands between place-clusters and build-schedule. A value that is read on a device other than the one
-    that made it is copied there once, for all who read it there; by way of the host where the machine has no route. Constants
-    lie on the host; arguments lie, and results go, where `tressel.home` says, without it the host. A result with the home "computed" stays where it is made. Views are views of the copy. Constants in bodies on an accelerator come in as
-    invariants.
+    Contract: exact. Stands between place-clusters and build-schedule. A value that is read on another device than the
+    one that made it is copied there once, for all readers there; by way of the host if the machine has no direct route.
+    Constants lie on the host. Arguments lie, and results go, where `tressel.home` says, by default the host; a result
+    with the home "computed" stays where it is computed. Views of the value become views of the copy. Constants in
+    bodies on an accelerator become invariants.
 
     Before and after:
     ```mlir
@@ -402,10 +418,11 @@ def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
 def StageCopies : Pass<"tressel-stage-copies", "mlir::ModuleOp"> {
   let summary = "send copies of memory that is not pinned by way of memory that is";
   let description = [{
-    Contract: exact. Stands after insert-transfers. An accelerator's engine copies pinned memory at the full rate of the links, other memory, which a
-    driver sends in small pieces, far slower. Where a copy on the host into pinned memory (or out of it) and the transfer together take less by the
-    machine's figures, such transfers are given one: all of them, those to accelerators, or those from them, whichever makes the step shortest, and only if one does. The
-    copies on the host are made once for all who read them, and are cut into rows with the transfers.
+    Contract: exact. Stands after insert-transfers. A copy engine moves pinned memory at the full rate of the links, but
+    other memory, which the driver sends in small pieces, much more slowly. If a copy on the host to or from pinned
+    memory and the transfer together are faster by the machine model, the transfer is a candidate for staging. Staged
+    are all candidates, those to accelerators, those from accelerators, or none, whichever gives the shortest step. All
+    readers share one copy on the host, and it is later cut into row blocks together with the transfer.
 
     Before and after:
     ```mlir
@@ -423,14 +440,15 @@ def StageCopies : Pass<"tressel-stage-copies", "mlir::ModuleOp"> {
 def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
   let summary = "cut launches into blocks of rows where their copies then hide";
   let description = [{
-    Contract: reassociates (the kernel of a block may sum in another order). Stands between insert-transfers and fit-memory. As long as
-    a transfer waits for a whole launch, or a launch for a whole transfer, the first and the last copy of a step hide behind nothing. Such
-    a launch on the longest way to the end of the step is cut along the leading dimension of its results, if each of their rows needs the same row of
-    operands, or operands whole, by the ops' loop forms: into 2 to 16 blocks, whichever makes the step shorter by the machine's
-    figures, and only if one does. All such launches at once are tried first, then the chains of launches that hand on rows to them or from them, then
-    all chains, so that a pipeline's blocks go from device to device on their own. Each block is a launch of a kernel of its own, which the provider of the whole bids for, and is copied by
-    itself. The blocks' bytes are those of the whole: `slice` along the first dimension is a view of it, and `concat` has its operands computed in its own
-    bytes.
+    Contract: reassociates (the kernel of a row block may sum in another order). Stands between insert-transfers and
+    fit-memory. If a transfer waits for a whole launch, or a launch for a whole transfer, the first and the last copy of
+    a step overlap with nothing. Such a launch on the critical path is cut along the leading dimension of its results,
+    if by the ops' loop forms each row depends on the same row of some operands and on others as a whole. It is cut into
+    2 to 16 row blocks, whichever gives the shortest step by the machine model, and only if one of these does. All such
+    launches at once are tried first, then with the launches that are connected to them by rows, then all connected
+    launches, so that the blocks of a pipeline move from device to device independently. Each block is a launch of its
+    own kernel, for which the provider of the whole kernel bids, and is copied on its own. Blocks share the bytes of the
+    whole: `slice` along the first dimension is a view, and `concat` has its operands computed in place.
 
     Before and after, with 2 blocks:
     ```mlir
@@ -455,11 +473,12 @@ def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
 def SettleKernels : Pass<"tressel-settle-kernels", "mlir::ModuleOp"> {
   let summary = "give launches on the host kernels of the host";
   let description = [{
-    Contract: reassociates. Stands after fit-memory, once every launch has its place, and before build-schedule. For accelerators that have an architecture
-    of their own, clusters are formed by what its kernels cost; a launch that went to the host all the same, or belongs to prepare, gets a kernel that the
-    host's providers bid for: the root's, with the epilogue behind it where the provider takes one, or generated code for all. Kernels of accelerators
-    are marked `tressel.aligned`: build-schedule copies slices that do not begin at a multiple of 64 bytes for them. Without such accelerators the pass
-    does nothing.
+    Contract: reassociates. Stands after fit-memory, when every launch has its device, and before build-schedule. For
+    accelerators with an architecture of their own, clusters are formed by the costs of that architecture's kernels. A
+    launch that was placed on the host all the same, or belongs to prepare, gets a kernel from the host's providers: the
+    root's with an epilogue, if its provider takes one, or generated code for all ops. Kernels of accelerators are
+    marked `tressel.aligned`: build-schedule copies slices that do not begin at a multiple of 64 bytes for them. Without
+    such accelerators the pass does nothing.
 
     Before and after:
     ```mlir
@@ -476,18 +495,20 @@ def SettleKernels : Pass<"tressel-settle-kernels", "mlir::ModuleOp"> {
 def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
   let summary = "evict values from an accelerator's memory, and prefetch or rematerialize them, where not all fit";
   let description = [{
-    Contract: exact. Stands after insert-transfers and split-producers, so that it sees every copy, and before build-schedule, which keeps the
-    order that this settles. What memory a program takes is what plan-memory gives it: a copy of the program is taken through it.
+    Contract: exact. Stands after insert-transfers and split-producers, so that it sees every copy, and before
+    build-schedule, which keeps the order settled here. The memory that a program needs is determined by running
+    plan-memory on a copy.
 
-    Where a step, or what prepare does ahead of it, is more than a device has, each value that is in the way is evicted, once between two of its uses at most
-    (Residency.h), the whole future being known. One that has a copy on the host is dropped, another is spilled there early enough to hide behind
-    other work. It is prefetched before its next use, as early as helps and there is room; or it is rematerialized, if nothing but it depends on that (no
-    effects). Parameters are resident as long as that is best, else they are streamed in each call; what the device makes of parameters is then
-    kept on the host. Several orders, shares of resident parameters and orders of eviction are compared by predicted time, and the best is taken;
-    it is a decision for each value. Then the order is settled.
+    If a step, or prepare, needs more memory than a device has, values are evicted, each at most once between two of its
+    uses (Residency.h); all future uses are known. A value with a copy on the host is dropped; another is spilled, early
+    enough to overlap with other work. Before its next use it is prefetched, as early as helps and there is room, or
+    rematerialized if its op has no effects. Parameters are resident as long as that is best, else streamed in each
+    call; those that the device computes from other parameters are then kept on the host. Several orders of ops, shares
+    of resident parameters and eviction orders are compared by predicted time. The best is taken, with a decision for
+    each value, and settles the order.
 
-    An op whose operands, results and bodies do not fit alone goes to the host if nobody has annotated anything; else it is an error with its bytes and
-    who holds the rest.
+    An op whose operands, results and bodies do not fit even alone is moved to the host if the program has no
+    annotations; else it is an error that names its bytes and the largest values beside it.
 
     Before and after, where two tensors fit:
     ```mlir
@@ -517,18 +538,18 @@ def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
 def FitBudget : Pass<"tressel-fit-budget", "mlir::ModuleOp"> {
   let summary = "compute values again where keeping them takes more memory than a budget has";
   let description = [{
-    Contract: exact. For a program on the host alone whose caller bounds the memory of its intermediate values. Stands after
-    fit-memory, its like for accelerators, and before build-schedule, which keeps the order that this settles.
+    Contract: exact. For programs on the host alone, with a memory budget for their intermediate values. Stands after
+    fit-memory, the same for accelerators, and before build-schedule, which keeps the order settled here.
 
-    A training step keeps what its forward pass makes for the backward pass. Where that is more than the budget, values
-    are dropped and made again where they are needed, from what is kept, the whole future being known (Residency.h):
-    what is dropped first has many bytes and a late use for each second that it takes to be made again, what it needs itself
-    included. Random numbers are functions of their seeds, so they are the same.
+    A training step keeps values of the forward pass for the backward pass. If these exceed the budget, values are
+    dropped and rematerialized where they are needed; all future uses are known (Residency.h). Eviction order: most
+    bytes and latest next use per second of rematerialization, that of dropped operands included. Random numbers are
+    functions of their seeds, so a second run gives the same.
 
-    Which plans there are does not depend on the budget: two orders of the ops, three rules, and bounds in steps of a
-    twentieth of what the program takes without one. plan-memory, on copies, says what each takes in the end; of those within the
-    budget the fastest by the model is taken. So the memory of a program never rises as its budget falls. Where no
-    plan is within the budget it is an error that names the least that one takes. With symbolic sizes, typical ones count.
+    The set of plans does not depend on the budget: two orders of the ops, three eviction rules, and limits in steps of
+    a twentieth of the program's peak. plan-memory, on copies, tells what each plan takes in the end; of those within
+    the budget the fastest by the model is taken. So a smaller budget never gives a plan that takes more memory. If no
+    plan is within the budget, an error names the least that any takes. Symbolic sizes count as typical ones.
 
     Before and after, where three tensors are within the budget:
     ```mlir
@@ -556,15 +577,16 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
   let summary = "turn @main into a sched.program";
   let description = [{
     Contract: exact. Arguments and results become inputs, outputs and states, values become buffers, views share their
-    operand's bytes, launches become commands. Of the launches that are ready, the one that leaves the least memory
-    live goes first; among equals, and by default, program order. What depends on parameters and constants only moves
-    to `prepare` unless it makes much of little. A result is computed in the output's bytes; it is copied where it is
-    an input, a constant or state, or is returned twice.
+    operand's bytes, launches become commands. Of the ready launches, the one that leaves the fewest live bytes goes
+    first; ties are broken by program order. Ops on parameters and constants alone move to `prepare`, unless their
+    results are much larger than their operands. A result is computed in the output's bytes; it is copied if it is an
+    input, a constant or a state, or is returned twice.
 
-    A program that insert-transfers left on several devices gets a stream for each engine of a device, an arena for each
-    memory, and one of pinned memory for what the host exchanges with accelerators. Its order is that in which commands begin by the machine's
-    figures, when each engine takes, of what is ready and fits into memory, the command that is most urgent. How urgent commands are is tried in
-    several ways, and the shortest plan is kept (ListSchedule.h). Micro-batches keep the order of a pipeline (PipelineOrder.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
+    A program on several devices gets a stream for each engine of a device, an arena for each memory, and an arena of
+    pinned memory for values that the host exchanges with accelerators. Commands are ordered by predicted begin, by list
+    scheduling: each engine takes the ready command of highest priority that fits into memory. Several priorities are
+    tried, and the shortest plan is kept (ListSchedule.h). Micro-batches keep the order of a pipeline (PipelineOrder.h).
+    The attribute `sched.planned` holds the predicted times, in picoseconds, for plan-memory.
 
     Before and after:
     ```mlir
@@ -594,15 +616,16 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
 def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
   let summary = "give every buffer its bytes in an arena";
   let description = [{
-    Contract: exact. Stands after the order is fixed, before insert-waits, since reuse of bytes is what makes write-
-    after-read edges. Offsets are multiples of 64. A buffer lives from its first writer to its last reader in issue
-    order. The result of a kernel that reads an operand point by point takes the bytes of that operand where it dies.
-    Where commands have predicted times (build-schedule), a buffer lives until the last who touches it is predicted to end, so that
-    nobody waits for bytes while others are free; if that is more than an accelerator has, until that command is issued; then a result takes a
-    dying operand's bytes though these are still being copied; and if that is too much as well, also for the host, it is an error with the bytes, the
-    lines and who holds them.
-    `peak` is what the plan needs; `at_least` the largest sum of bytes live at one command, which no plan of this
-    order can beat.
+    Contract: exact. Stands after the order is fixed, and before insert-waits, since reuse of bytes creates
+    write-after-read dependences. Offsets are multiples of 64. A buffer lives from its first writer to its last reader
+    in issue order. The result of a kernel that reads an operand point by point takes the operand's bytes if that is the
+    operand's last use.
+    With predicted times (build-schedule), a buffer lives until its last access is predicted to end, so that no command
+    waits for bytes while others are free. If that takes more than the device has, a buffer lives until its last access
+    is issued. If that is still too much, a result may also take the bytes of an operand that is still being copied. If
+    even that is too much, also on the host, it is an error with the bytes, the lines and the largest buffers. `peak` is
+    what the plan needs; `at_least` is the largest sum of bytes live at one command, a lower bound for any plan in this
+    order.
 
     Before and after:
     ```mlir
@@ -625,8 +648,8 @@ def InsertWaits : Pass<"tressel-insert-waits", "mlir::ModuleOp"> {
   let summary = "order conflicting commands of different streams by events";
   let description = [{
     Contract: exact. Every access that conflicts with an earlier one in another stream waits for it, with the reason
-    (data, war). Edges that follow from others are left out: removing any one of the rest makes the schedule invalid.
-    Waits that were there before are replaced.
+    (data, war). Waits implied by others are omitted: removing any of the rest makes the schedule invalid. Existing
+    waits are replaced.
 
     Before and after:
     ```mlir
@@ -644,9 +667,11 @@ def InsertWaits : Pass<"tressel-insert-waits", "mlir::ModuleOp"> {
 def FormGraphs : Pass<"tressel-form-graphs", "mlir::ModuleOp"> {
   let summary = "say which commands accelerators take as one graph";
   let description = [{
-    Contract: exact. Stands after insert-waits, as waits are the edges of graphs, and before verify-schedule. Commands that an accelerator with kernels of its own executes (launches,
-    copies, fills, and loops that are unrolled into these) become nodes of as few graphs as the host's work between them allows (tressel/runtime/DeviceGraphs.h); the number of its graph is an
-    attribute of each. Schedules stay as they are: without graphs the same commands are issued one by one.
+    Contract: exact. Stands after insert-waits, as waits are the edges of graphs, and before verify-schedule. Commands
+    of an accelerator with kernels of its own (launches, copies, fills, and loops that are unrolled into these) become
+    nodes of as few device graphs as the host's work between them permits (tressel/runtime/DeviceGraphs.h). Each gets
+    the number of its graph as an attribute. Nothing else changes: without graphs the same commands are issued one by
+    one.
 
     Before and after:
     ```mlir
@@ -661,9 +686,9 @@ def FormGraphs : Pass<"tressel-form-graphs", "mlir::ModuleOp"> {
 def VerifySchedule : Pass<"tressel-verify-schedule", "mlir::ModuleOp"> {
   let summary = "prove the schedule safe";
   let description = [{
-    Contract: exact; changes nothing. Stands last: needs planned memory and waits. Lowers to the flat schedule and has
-    the runtime's verifier prove that conflicting accesses are ordered, nothing is read before it is written and every
-    output is complete. What it finds is an error at the command.
+    Contract: exact; changes nothing. Stands last, as it needs planned memory and waits. Exports the flat schedule and
+    runs the runtime's verifier, which proves that conflicting accesses are ordered, that nothing is read before it is
+    written, and that every output is complete. Each violation is an error at its command.
 
     Before and after: the same.
   }];

@@ -16,7 +16,7 @@ namespace tressel::passes {
 /// is scheduled already, or holds something else); an error if there are others.
 llvm::FailureOr<mlir::func::FuncOp> findMain(mlir::ModuleOp module);
 
-/// One location for several, the first foremost; at most eight are kept.
+/// Fuses locations, the first being the primary one; at most eight are kept.
 mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Location> locations);
 
 /// Types of an op's operands or results in the op table's form.
@@ -36,7 +36,8 @@ int64_t flopsOf(mlir::Operation *op);
 std::optional<Bid> cheapestBid(llvm::ArrayRef<const KernelProvider *> providers, mlir::Operation *op,
                                llvm::function_ref<bool(mlir::Value)> isParameterOnly);
 
-/// The op that decides the loops of a kernel: the first contraction, else the last op that combines, else the last op.
+/// The op that determines the loops of a kernel: the first product, else the last reduction or
+/// window, else the last op.
 mlir::Operation *rootOf(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// The permutation of an op that only permutes dimensions: dimension i of the result is dimension order[i] of its
@@ -87,8 +88,8 @@ private:
   llvm::DenseMap<mlir::Attribute, Facts> ofKernel;
 };
 
-/// The values of @main and of the bodies in it that are made of constants and of states that the program does not write,
-/// which `prepare` can compute. Random ops are none: they give new numbers at each call.
+/// The values of @main and of bodies in it that depend only on constants and on states that the program does not write,
+/// so that `prepare` can compute them. Results of random ops are not among them: they differ from call to call.
 llvm::DenseSet<mlir::Value> parameterOnlyValues(mlir::func::FuncOp main);
 
 } // namespace tressel::passes

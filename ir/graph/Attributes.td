@@ -1,5 +1,5 @@
-// Attributes of the graph dialect: what a kernel is for, and sizes that are known only when the program runs (expressions
-// of tressel/runtime/Dim.h; plain numbers keep MLIR's own attributes, so a static program reads as it always did).
+// Attributes of the graph dialect: targets of kernels, and symbolic sizes (expressions of tressel/runtime/Dim.h). Numeric
+// sizes use MLIR's own attributes, so that static programs are easy to read.
 #ifndef TRESSEL_GRAPH_ATTRIBUTES
 #define TRESSEL_GRAPH_ATTRIBUTES
 
@@ -10,7 +10,7 @@ include "mlir/IR/EnumAttr.td"
 def Tressel_SizeAttr : AttrDef<Tressel_Dialect, "Size"> {
   let summary = "one size";
   let description = [{
-    `#tressel.size<"4*n + 4">`. A symbol's bounds stand behind its name where they are not the usual ones: `n[1..512]`.
+    `#tressel.size<"4*n + 4">`. A symbol's bounds follow its name unless they are the default ones: `n[1..512]`.
   }];
   let mnemonic = "size";
   let parameters = (ins "::tressel::Size":$value);
@@ -20,8 +20,8 @@ def Tressel_SizeAttr : AttrDef<Tressel_Dialect, "Size"> {
 def Tressel_DimsAttr : AttrDef<Tressel_Dialect, "Dims"> {
   let summary = "sizes, one per dimension";
   let description = [{
-    `#tressel.dims<"n", 784>`; "?" is a size of which nothing is known. As the encoding of a tensor type it says what the
-    dynamic dimensions are: `tensor<?x784xf32, #tressel.dims<"n", 784>>`.
+    `#tressel.dims<"n", 784>`; "?" is an unknown size. As the encoding of a tensor type it gives the sizes of the
+    dynamic dimensions: `tensor<?x784xf32, #tressel.dims<"n", 784>>`.
   }];
   let mnemonic = "dims";
   let parameters = (ins ArrayRefParameter<"::tressel::Size">:$sizes);

@@ -1,4 +1,4 @@
-// The constant: the one op that computes which is a class of its own, because its value is an MLIR attribute.
+// The constant. Unlike ops of the table it has a class of its own, because its value is an MLIR attribute.
 #ifndef TRESSEL_GRAPH_CONSTANT
 #define TRESSEL_GRAPH_CONSTANT
 
@@ -9,7 +9,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Tressel_ConstantOp : Op<Tressel_Dialect, "constant", [ConstantLike, Pure, AllTypesMatch<["value", "result"]>]> {
   let summary = "a tensor known when the program is compiled";
   let description = [{
-    Small values stand inline, large ones are resource blobs that are never hashed: row-major elements, bool one byte each.
+    Small values are inline; large ones are resource blobs, which are never hashed: row-major elements, a bool takes one byte.
     ```mlir
     %0 = tressel.constant dense<[1.0, 2.0]> : tensor<2xf32>
     %1 = tressel.constant dense_resource<weights> : tensor<784x256xf32>

@@ -32,9 +32,9 @@ void captureInvariants(ControlOpInterface op);
 mlir::RankedTensorType sliceType(mlir::Type stacked);
 mlir::RankedTensorType stackedType(mlir::Type slice, Size count);
 
-/// Simplifications for all ops with bodies: replaces the op by a body that certainly runs once; moves constants into
-/// bodies; makes unchanged carried values invariants; drops unused values. Returns whether anything changed; `op` may
-/// be erased, and its results replaced.
+/// Simplifications for all ops with bodies: replaces the op where its condition or number of iterations is known; turns
+/// a while with a known number of iterations into a scan; moves constants into bodies; makes unchanged carried values
+/// invariants; drops unused values. Returns whether anything changed; `op` may be erased, and its results replaced.
 bool simplifyControl(ControlOpInterface op);
 /// Moves ops that depend on invariants alone out of bodies that repeat, if `wanted` accepts them. Returns whether any
 /// moved.

@@ -10,15 +10,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Tressel_ControlInterface : OpInterface<"ControlOpInterface"> {
   let description = [{
-    An op that runs bodies: what passes ask, so that they treat all such ops alike. A body sees nothing but its arguments.
-    These are, in this order and the same in all bodies of an op: the number of the iteration (where `hasIndex`), the
-    carried values, one slice of each of `slices`, the invariants. An op's results are the last carried values, then
-    what else its last body yields.
+    An op with bodies: the interface by which passes treat all such ops alike. A body only uses its arguments. These are,
+    in this order and the same in all bodies of an op: the number of the iteration (if `hasIndex`), the carried values,
+    one slice of each of `slices`, the invariants. An op's results are the final carried values, then the other values
+    that its last body yields.
   }];
   let cppNamespace = "::tressel::graph";
   let methods = [
-    InterfaceMethod<"values that each iteration hands to the next", "::mlir::MutableOperandRange", "getCarriedMutable">,
-    InterfaceMethod<"tensors that are taken apart along their first dimension", "::mlir::MutableOperandRange",
+    InterfaceMethod<"values that each iteration passes to the next", "::mlir::MutableOperandRange", "getCarriedMutable">,
+    InterfaceMethod<"tensors that are sliced along their first dimension", "::mlir::MutableOperandRange",
                     "getSlicesMutable">,
     InterfaceMethod<"values that are the same in every iteration", "::mlir::MutableOperandRange",
                     "getInvariantsMutable">,
@@ -54,8 +54,8 @@ class ControlOp<string mnemonic, list<Trait> traits = []> : Op<Tressel_Dialect, 
 def Tressel_CondOp : ControlOp<"cond"> {
   let summary = "one of two bodies";
   let description = [{
-    Runs the first body if the condition holds, else the second. Values from outside are `invariants`, explicitly: bodies
-    are isolated, so that a pass may look at one alone.
+    Runs the first body if the condition holds, else the second. Bodies are isolated, so that a pass can work on one alone;
+    values from outside are passed explicitly, as `invariants`.
 
     ```mlir
     %r = tressel.cond %p : tensor<i1> with(%x : tensor<4xf32>) -> tensor<4xf32> {
@@ -95,7 +95,7 @@ def Tressel_WhileOp : ControlOp<"while", [AttrSizedOperandSegments]> {
       tressel.yield %0 : tensor<f32>
     }
     ```
-    `at most 10` is a promise: the body runs that often at most. A loop without it has no gradient.
+    `at most 10` asserts that the body runs at most that often. A loop without this bound has no gradient.
     Rules: (1) each body has one argument per carried value, then one per invariant, of their types; (2) the condition
     yields one bool; (3) the body yields the carried types; (4) the bound is not negative.
   }];

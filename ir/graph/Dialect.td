@@ -1,5 +1,6 @@
-// The graph dialect and its one op that is a class of its own. All other ops are rows of the op table (ir/ops), which one
-// generic model registers (TableOp.cpp), and the structure that passes add (Structure.td).
+// The graph dialect. Its ops are those of the op table (ir/ops), which one generic model registers (TableOp.cpp), and a few
+// with classes of their own: the constant (Constant.td), ops with bodies (Control.td), ops on meshes (Mesh.td), and the
+// structure that passes add (Structure.td).
 #ifndef TRESSEL_GRAPH_DIALECT
 #define TRESSEL_GRAPH_DIALECT
 
@@ -17,7 +18,7 @@ def Tressel_Dialect : Dialect {
   let hasConstantMaterializer = 1;
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// The registered name of an op of the table. One that was registered after the context was made is brought in.
+    /// The registered name of an op of the table. Adds an op that was registered after the context was created.
     ::mlir::OperationName nameOf(const ::tressel::op::OpInfo &info) {
       auto it = names.find(&info);
       return it == names.end() ? addOp(info) : it->second;

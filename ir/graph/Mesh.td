@@ -1,4 +1,4 @@
-// Programs of ranks inside of a program: ops that hand values to the ranks of a mesh, and take them back.
+// Ops that pass values between a program and the ranks of a mesh, and collectives of the ranks.
 #ifndef TRESSEL_GRAPH_MESH
 #define TRESSEL_GRAPH_MESH
 
@@ -13,9 +13,8 @@ class MeshOp<string mnemonic, list<Trait> traits = []> : Op<Tressel_Dialect, mne
 def Tressel_DealOp : MeshOp<"deal"> {
   let summary = "one of several values on each rank";
   let description = [{
-    On the rank with coordinates i along the axes `over` (counted row-major, if there are several) the result is operand i. Of one operand every rank has the
-    value. Operands are values of the program, or of the ranks: then each rank picks one of its own. Nothing moves by this op: what reads the result decides
-    what is copied where.
+    On the rank with row-major number i along the axes `over` the result is operand i. A single operand goes to every rank. Operands are values of the
+    program, or of the ranks: then each rank selects one of its own. The op itself copies nothing: transfers are inserted later for its readers.
     ```mlir
     %part = tressel.deal %first, %second over ["data"] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
     ```
@@ -30,8 +29,8 @@ def Tressel_DealOp : MeshOp<"deal"> {
 def Tressel_CollectOp : MeshOp<"collect"> {
   let summary = "the values of several ranks, one by one";
   let description = [{
-    Result i is the operand on the rank with coordinates i along the axes `over`, and 0 along all others. With the attribute `on_ranks` the results are
-    values of the ranks, and the other coordinates are those of the rank that reads them. Nothing moves by this op.
+    Result i is the operand on the rank with row-major number i along the axes `over`, and coordinate 0 along all others. With the attribute `on_ranks` the
+    results are values of the ranks, and the other coordinates are those of the rank that reads them. The op itself copies nothing.
     ```mlir
     %parts:2 = tressel.collect %part over ["data"] : tensor<16x8xf32> -> tensor<16x8xf32>, tensor<16x8xf32>
     ```
@@ -46,8 +45,8 @@ def Tressel_CollectOp : MeshOp<"collect"> {
 def Tressel_AllReduceOp : MeshOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "the values of all ranks along some axes, combined";
   let description = [{
-    Every rank has the elements of the ranks along `over` combined: "sum", "prod", "max", "min", "any" or "all". The ranks' order is kept, and halves are combined, the
-    first as long as a power of two; with `in_turn`, one rank after the other.
+    Combines the elements of all ranks along `over` by "sum", "prod", "max", "min", "any" or "all"; every rank gets the result. Ranks are combined in order, in a tree of
+    halves of which the first is as long as a power of two; with `in_turn`, one rank after the other.
     ```mlir
     %sum = tressel.all_reduce %part by "sum" over ["data"] : tensor<16x8xf32>
     ```
@@ -79,7 +78,7 @@ def Tressel_CarryOp : MeshOp<"carry", [SameOperandsAndResultType]> {
 def Tressel_CarriedOp : MeshOp<"carried", [SameOperandsAndResultType]> {
   let summary = "the value of the last rank along some axes";
   let description = [{
-    Every rank has what the last one along `over` has. The second operand is what `carry` gave it to go on with.
+    Every rank gets the value of the last rank along `over`. The second operand is the result of the `carry` from which the value was computed.
     Rules: (1) `over` names axes of the mesh, none twice; (2) the second operand is the result of a `carry` over the same axes.
   }];
   let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$before, StrArrayAttr:$over);
@@ -90,7 +89,7 @@ def Tressel_CarriedOp : MeshOp<"carried", [SameOperandsAndResultType]> {
 def Tressel_ReduceScatterOp : MeshOp<"reduce_scatter"> {
   let summary = "a rank's part of the values of all ranks along some axes, combined";
   let description = [{
-    As all_reduce; each rank has its part of the result along dimension `dim`, in the ranks' order.
+    As all_reduce, but each rank only gets its part of the result along dimension `dim`, in rank order.
     ```mlir
     %part = tressel.reduce_scatter %value by "sum" along 0 over ["data"] : tensor<32x8xf32> -> tensor<16x8xf32>
     ```
@@ -104,7 +103,7 @@ def Tressel_ReduceScatterOp : MeshOp<"reduce_scatter"> {
 def Tressel_AllGatherOp : MeshOp<"all_gather"> {
   let summary = "the values of all ranks along some axes, joined";
   let description = [{
-    Every rank has the elements of the ranks along `over` behind each other along dimension `dim`, in the ranks' order.
+    Concatenates the values of all ranks along `over` along dimension `dim`, in rank order; every rank gets the result.
     ```mlir
     %whole = tressel.all_gather %part along 0 over ["data"] : tensor<16x8xf32> -> tensor<32x8xf32>
     ```

@@ -26,8 +26,8 @@ void registerStructureOps(mlir::Dialect &dialect);
 /// "matmul, add, relu": the table's names of the ops in a kernel's or cluster's body; the provider's name without one.
 std::string describeBody(mlir::Region &body, llvm::StringRef provider);
 
-/// A hash of a kernel's body and provider, in 16 letters: equal for equal kernels of all programs and processes,
-/// independent of names and grain.
+/// A hash of a kernel's body, provider, parameters and types, in 16 letters: equal for equal kernels of all programs
+/// and processes, independent of their names and of how their range is divided into tasks.
 std::string keyOf(KernelOp kernel);
 
 /// On clusters and kernels: predicted costs on a host (runtime::KernelDesc::costs), as seconds by kind.

@@ -1,6 +1,5 @@
-// The ops that give a graph its structure: clusters (what becomes one kernel), kernels (a cluster outlined), launches
-// of
-// kernels, and packs (an operand rearranged for a library). The ops that compute are in ir/ops/*.td.
+// The ops that give a graph its structure: clusters (ops that become one kernel), kernels (outlined clusters), launches
+// of kernels, and packs (operands rearranged for a library). Ops that compute are in ir/ops/*.td.
 #ifndef TRESSEL_GRAPH_STRUCTURE
 #define TRESSEL_GRAPH_STRUCTURE
 
@@ -20,17 +19,16 @@ class StructureOp<string mnemonic, list<Trait> traits = []> : Op<Tressel_Dialect
 def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "ops that become one kernel";
   let description = [{
-    The body computes the results from the block arguments, one per input. `provider` bid for it, and `target` says which
-    devices take the kernel: `#tressel.target<gpu>`, say; a host runs code of the program where none is given. `params` are what
-    the kernel is made from by a library's factory, or by code generation for another target; without any, the code is generated
-    from the body. The kernel does `range` units of independent work and wants at least `grain`
-    of them at a time, with `scratch` bytes per worker.
+    The body computes the results from the block arguments, one per input. `provider` made the winning bid. `target` says
+    which devices take the kernel, for example `#tressel.target<gpu>`; the default is a host, with code from the program's
+    code image. `params` describe the kernel to a library's factory, or to code generation for another target; without
+    `params` the code is generated from the body. The kernel does `range` units of independent work, at least `grain` of
+    them per task, with `scratch` bytes per worker.
 
-    `root_ops = n` splits the body: its first n ops are the library's, which writes their value into the buffer of
-    result 0; the rest is an epilogue of generated code that runs on the same units after it and reads the value back
-    from there. So the root's value has the shape of result 0 and its width per element. Inputs stand in this order:
-    those of the root, `packs` packed ones (which the library reads, and the body does not), the epilogue's further
-    ones.
+    `root_ops = n` splits the body: its first n ops are the root, which a library kernel computes and writes to the buffer
+    of result 0. The rest is a generated epilogue, which runs on the same units afterwards and reads that value back. So
+    the root's value has the shape of result 0 and its width per element. The order of the inputs is: those of the root,
+    `packs` packed ones (read by the library, not by the body), further ones of the epilogue.
 
     ```mlir
     %r = tressel.cluster(%x, %w, %b) {provider = "generated", range = 64 : i64, grain = 1 : i64}
@@ -68,8 +66,8 @@ def Tressel_YieldOp : StructureOp<"yield", [Pure, Terminator, ReturnLike,
 def Tressel_PackOp : StructureOp<"pack", [Pure]> {
   let summary = "an operand rearranged for a library";
   let description = [{
-    The bytes that the library kernel described by `provider` and `params` makes of the operand. What they are is the
-    library's own affair.
+    The bytes that the library kernel given by `provider` and `params` makes of the operand. Their layout is private to
+    the library.
     ```mlir
     %p = tressel.pack %w provider "onednn" params "{...}" : tensor<784x256xf32> -> tensor<802816xui8>
     ```
@@ -84,9 +82,8 @@ def Tressel_PackOp : StructureOp<"pack", [Pure]> {
 def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromAbove]> {
   let summary = "a cluster or a pack, outlined: what is compiled once and launched";
   let description = [{
-    Holds a cluster's body and attributes. A kernel made of a pack has no body: only the library knows what it does.
-    `flops` and `bytes` are those of the whole range (each operand read or written once), for the cost model and
-    timelines.
+    Has the body and attributes of a cluster. The kernel of a pack has no body, as the layout is private to the library.
+    `flops` and `bytes` are totals over the range (each operand read or written once), for the cost model and timelines.
     ```mlir
     tressel.kernel @matmul_add_relu_0(%arg0: tensor<64x784xf32>, ...) -> tensor<64x256xf32>
         attributes {provider = "generated", range = 64 : i64} { ... tressel.yield %0 : tensor<64x256xf32> }
@@ -109,7 +106,7 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
     llvm::ArrayRef<mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     llvm::ArrayRef<mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     mlir::Region *getCallableRegion() { return isExternal() ? nullptr : &getBody(); }
-    /// Its code, for a host, is generated from its body.
+    /// Whether it is a host kernel whose code is generated from its body.
     bool isGenerated() { return getTarget() == KernelTarget::Host && getParams().empty() && !isExternal(); }
     bool isForGpu() { return getTarget() >= KernelTarget::Gpu; }
   }];

@@ -77,7 +77,7 @@ def Sched_Reduction : SchedEnum<"Reduction", "how elements are combined", [
 //===-- Interfaces ----------------------------------------------------------------------------------------------===//
 
 def Sched_CommandInterface : OpInterface<"CommandOpInterface"> {
-  let description = "An op that runs on a stream and yields an event: what every pass over schedules asks.";
+  let description = "An op that runs on a stream and yields an event: the interface of commands for all passes over schedules.";
   let cppNamespace = "::tressel::sched";
   let methods = [
     InterfaceMethod<"buffers it reads", "::mlir::OperandRange", "getReads">,
@@ -198,8 +198,8 @@ def Sched_StateOp : DeclaresBuffer<"state"> {
   let summary = "memory that outlives the call";
   let description = [{
     `%w = sched.state parameter "0.weight" : tensor<784x256xf32>`. A parameter is only read; a mutable state is read and
-    written; a derived one is owned by the executable, written by prepare and read by step. Each may lie in the memory of an
-    accelerator: `%m = sched.state mutable "m" on gpu 0 : tensor<784x256xf32>`.
+    written; a derived state is owned by the executable, written by prepare and read by step. Each may lie in an
+    accelerator's memory: `%m = sched.state mutable "m" on gpu 0 : tensor<784x256xf32>`.
   }];
   let arguments = (ins Sched_StateKind:$kind, StrAttr:$name,
                    DefaultValuedAttr<Sched_DeviceKind, "::tressel::sched::DeviceKind::Cpu">:$device,
@@ -245,7 +245,8 @@ def Sched_StepOp : Phase<"step"> { let summary = "what runs at each call"; }
 
 //===-- Commands ------------------------------------------------------------------------------------------------===//
 
-// Each runs on a stream, after the commands before it in that stream and after the events it names, and yields its end.
+// A command runs on a stream, after the earlier commands of that stream and the events that it names. Its result is the
+// event of its own end.
 class Command<string mnemonic, list<Trait> traits = []> : SchedOp<mnemonic, traits # [
     ParentOneOf<["PrepareOp", "StepOp", "BranchOp", "WhileOp", "LoopOp"]>,
     DeclareOpInterfaceMethods<Sched_CommandInterface, ["getReads", "getWrites", "getEvent"]>]> {
@@ -287,10 +288,10 @@ def Sched_CollectiveOp : Command<"collective", [AttrSizedOperandSegments]> {
   let summary = "a member's part of what a group does together";
   let description = [{
     `%e = sched.collective all_reduce by sum "w.grad" of %pair(%g0) -> %s0 on %gpu0_comm after %d data`. The parts of a
-    collective stand behind each other, one per member, in the members' order, and have its name. It begins when all of
-    them are ready. `all_gather` puts the sources behind each other, `reduce_scatter` gives each member its part of the
-    sum; of a `broadcast from 1`, only member 1 has a source. Elements are combined in the members' order. Over axes of the mesh, a
-    collective is one command, and in a broadcast each rank names a source, of which the root's counts.
+    collective are consecutive commands, one per member, in member order, all with its name. It begins when all of them
+    are ready. `all_gather` concatenates the sources, `reduce_scatter` gives each member its part of the sum; in a
+    `broadcast from 1` only member 1 has a source. Elements are combined in member order. Over axes of the mesh, a
+    collective is one command; in a broadcast each rank names a source, and only the root's is used.
   }];
   let arguments = (ins Sched_CollectiveKind:$kind,
                    DefaultValuedAttr<Sched_Reduction, "::tressel::sched::Reduction::Sum">:$reduction,
@@ -305,7 +306,7 @@ def Sched_CollectiveOp : Command<"collective", [AttrSizedOperandSegments]> {
 def Sched_HostCallOp : Command<"host_call", [AttrSizedOperandSegments]> {
   let summary = "calls a function of the host program";
   let description = [{
-    `%e = sched.host_call "log" with "every 10" (%loss) -> () on %cpu after %d data`. Whoever runs the program provides the
+    `%e = sched.host_call "log" with "every 10" (%loss) -> () on %cpu after %d data`. The application provides the
     function, which gets the text after `with` and the buffers. Rules: (1) it has a name.
   }];
   let arguments = (ins StrAttr:$function, DefaultValuedAttr<StrAttr, "\"\"">:$params, Variadic<Sched_Buffer>:$reads,
@@ -317,8 +318,8 @@ def Sched_HostCallOp : Command<"host_call", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-// Commands that run others: their bodies. From outside, such a command is one that touches what its bodies touch (`readsOf`,
-// `writesOf`). Inside, commands begin when it does, or when the iteration before has ended; it ends when they have.
+// Commands with bodies. From outside, such a command reads and writes what its bodies do (`readsOf`, `writesOf`). The
+// commands of a body begin when the command does, or when the previous iteration has ended; it ends when they have ended.
 class BodyCommand<string mnemonic, list<Trait> traits = []> : Command<mnemonic, traits # [
     NoTerminator, SingleBlock, NoRegionArguments]> {
   let hasVerifier = 1;
@@ -354,8 +355,8 @@ def Sched_LoopOp : BodyCommand<"loop", [AttrSizedOperandSegments]> {
   let summary = "runs a body a number of times";
   let description = [{
     `%e = sched.loop 10 times index %i moving %x, %y on %cpu { ... }`. The number of the iteration is written into `index`.
-    What moves is a view, which lies one step of its own size further in each iteration. Rules: (1) the index is one i64;
-    (2) what moves is a view, and stays in its base.
+    Each moving view advances by its own size per iteration. Rules: (1) the index is one i64; (2) a moving buffer is a
+    view, and stays inside of its base.
   }];
   let arguments = (ins Tressel_Size:$trips, Optional<Sched_Buffer>:$index, Variadic<Sched_Buffer>:$moving, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
                    DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
@@ -364,7 +365,7 @@ def Sched_LoopOp : BodyCommand<"loop", [AttrSizedOperandSegments]> {
     custom<Size>($trips) `times` (`index` $index^)? (`moving` $moving^)? `on` $stream `` custom<After>($after, $reasons) attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
-    /// The moving buffer that `buffer` is, or is a view of; null if it stays where it is.
+    /// The moving view that `buffer` is, or is a view of; null if it does not move.
     ::mlir::Value movingOf(::mlir::Value buffer);
   }];
 }

@@ -664,7 +664,7 @@ Sequence Fitter::result() {
   };
   // by value: place of its spill
   std::vector<size_t> copiedAt(step.values.size(), 0); // what was copied out: the place
-  // Both lists are in the order in which room was made, which is that of `needed`.
+  // `evictions` and `prefetches` are sorted by `needed`: both were appended as room was made.
   double cursor = end;
   for (const Eviction &eviction : llvm::reverse(evictions)) {
     const Value &value = step.values[eviction.value];

@@ -86,7 +86,7 @@ int logWaits() {
 }
 
 bool OpCost::wantsSample() {
-  const uint32_t n = samples_.load(std::memory_order_relaxed); // losing a count to another thread does not matter
+  const uint32_t n = samples_.load(std::memory_order_relaxed); // not atomic: a lost count does not matter
   // random, since a fixed interval may match the period of a program
   sampleDice = sampleDice * 1664525u + 1013904223u;
   if (n >= kEarlySamples && sampleDice >> 26)

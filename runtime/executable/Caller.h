@@ -49,7 +49,7 @@ private:
   std::vector<std::unique_ptr<Made>> all_;
 };
 
-/// The memory that a caller bound for states, by state; null where the executable has its own.
+/// The memory that a caller has bound for states, by state; null for states that the executable owns.
 class BoundStates {
 public:
   explicit BoundStates(const Schedule &schedule);

@@ -1,5 +1,5 @@
-// Attention at one level: two products with a softmax between them, for as many queries as keep their scores in L2.
-// Keys and values are packed once for all of a call's queries.
+// Attention at one level: two products with a softmax between them, for blocks of queries whose scores stay in L2. Keys
+// and values are packed once for all queries of a call.
 #include "Attention.h"
 #include "PartialVector.h"
 #include "Product.h"
@@ -9,18 +9,18 @@ namespace {
 
 typedef uint32_t BitVector __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
-/// e^x for x <= 0, to about one unit in the last place; less than e^-87 is 0, NaN stays.
+/// e^x for x <= 0, with an error of about one unit in the last place; 0 for x < -87, NaN for NaN.
 [[gnu::always_inline]] inline Vector exponential(Vector x) {
   const Vector least = broadcast(-87);
 #if !defined(__AVX512F__)
   const auto tiny = x < least;
   x = tiny ? least : x;
 #endif
-  // x = n ln 2 + r: adding 1.5 * 2^23 leaves n, rounded, in the lowest bits.
+  // x = n ln 2 + r: adding 1.5 * 2^23 rounds n into the lowest bits.
   const Vector shift = broadcast(12582912);
   const Vector shifted = x * 1.44269504f + shift, n = shifted - shift;
   const Vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  // Of least relative error for |r| <= ln 2 / 2: 1.4e-7.
+  // Polynomial of least relative error for |r| <= ln 2 / 2: 1.4e-7.
   Vector p = broadcast(0.00829764828f);
   constexpr float factors[] = {0.0419154316f, 0.166675746f, 0.499988943f, 0.999999702f, 1.00000012f};
   for (const float factor : factors)
@@ -33,7 +33,7 @@ typedef uint32_t BitVector __attribute__((vector_size(kLanes * sizeof(uint32_t))
 #endif
 }
 
-/// All lanes of a vector by halves.
+/// Combines all lanes of a vector, by halves.
 template <typename Fn> [[gnu::always_inline]] inline float fold(Vector v, Fn combine) {
 #if defined(__AVX512F__)
   const auto half = combine(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
@@ -55,7 +55,7 @@ constexpr auto plus = [](auto a, auto b) __attribute__((always_inline)) { return
 
 typedef uint8_t ByteVector __attribute__((vector_size(kLanes), aligned(1), may_alias));
 
-/// Scales scores and masks them.
+/// Scales the scores and applies the mask.
 void mask(float *row, int64_t visible, float scale, const float *added, const uint8_t *shown) {
   int64_t i = 0;
   for (; i + kLanes <= visible; i += kLanes) {
@@ -71,13 +71,13 @@ void mask(float *row, int64_t visible, float scale, const float *added, const ui
     row[i] = added ? row[i] * scale + added[i] : shown[i] ? row[i] * scale : -__builtin_inff();
 }
 
-/// Turns a row of scores into e^(scale * score - the largest); returns 1 / their sum. `row` has room for whole vectors.
-/// The first `keys` are written.
+/// Replaces a row of scores by e^(scale * score - maximum), and returns 1 / their sum. Writes the first `keys` of the
+/// row, which has room for whole vectors.
 float weigh(float *row, int64_t visible, int64_t keys, float scale) {
   const int64_t vectors = ceilDiv(visible, kLanes);
   for (int64_t i = visible; i < vectors * kLanes; ++i)
     row[i] = scale < 0 ? __builtin_inff() : -__builtin_inff();
-  constexpr int kAtOnce = 4; // so that maxima need not wait for one another
+  constexpr int kAtOnce = 4; // independent maxima, to hide latency
   Vector largest[kAtOnce];
   for (Vector &v : largest)
     v = broadcast(-__builtin_inff());
@@ -127,7 +127,7 @@ void attend(const AttentionHead &h) {
   }
   for (int64_t first = 0; first < h.queries; first += kQueriesAtOnce) {
     const int64_t queries = least(h.queries - first, kQueriesAtOnce);
-    // No query of the block sees the keys behind these.
+    // Keys from here on are hidden from all queries of the block.
     const int64_t keys = h.causal ? least(h.keys, h.firstQuery + first + queries) : h.keys;
     scores.columns = values.depth = keys;
     scores.rows = values.rows = queries;

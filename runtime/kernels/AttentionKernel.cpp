@@ -32,7 +32,7 @@ static void run(const AttentionState &state, const KernelArgs &args, int64_t beg
              *v = static_cast<const float *>(args.buffers[p.v]);
   auto *out = static_cast<float *>(args.buffers[state.numInputs]);
   const int64_t blocks = p.blocks();
-  for (int64_t u = begin; u < end;) { // neighbouring blocks of one head at once
+  for (int64_t u = begin; u < end;) { // consecutive blocks of one head in one call
     const int64_t index = u / blocks, block = u % blocks, numBlocks = std::min(blocks - block, end - u);
     head.firstQuery = block * p.rows, head.queries = std::min(numBlocks * p.rows, p.queries - head.firstQuery);
     const int64_t row = index * p.queries + head.firstQuery, group = index / p.shared;

@@ -1,4 +1,4 @@
-// Kernels of attention as the executor calls them.
+// Attention kernels with the interface of the executor.
 #pragma once
 
 #include "Fields.h"
@@ -9,7 +9,7 @@
 
 namespace tressel::kernels {
 
-/// Throws InputError when the description is damaged or does not fit the operands.
+/// Throws InputError if the description is invalid or does not match the operands.
 runtime::LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
 
 } // namespace tressel::kernels

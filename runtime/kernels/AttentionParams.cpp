@@ -41,7 +41,7 @@ AttentionSizes<int64_t> AttentionParams::at(const int64_t *scalars) const {
 }
 
 std::string AttentionParams::text() const {
-  int64_t scaleBits; // exactly, without a decimal point
+  int64_t scaleBits; // the bits of a double: exact, and independent of the format of numbers
   std::memcpy(&scaleBits, &scale, sizeof scaleBits);
   return FieldsText()
       .text("kind", "attention")

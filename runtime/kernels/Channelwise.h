@@ -1,7 +1,7 @@
-// Depthwise convolutions of channels-last images with a channel of the result for each of the image, and those of
-// narrow groups with as many: vectors are neighbouring channels of both, of some groups. Tiles are neighbouring pixels
-// of a line of the result, whose taps stand at equal distances; of pixels near the edge, one at a time, only the taps
-// that exist are summed.
+// Convolutions of channels-last images with vectors across channels: depthwise ones with one result channel per image
+// channel, and groups of few channels with as many results. Lanes are adjacent channels, of one or several groups. A
+// tile is adjacent pixels of a line of the result, whose taps are at constant distances. Pixels near an edge are
+// computed one at a time, with only the taps that are inside the image.
 #pragma once
 
 #include "ImplicitTile.h"
@@ -9,7 +9,7 @@
 namespace tressel::kernels {
 namespace {
 
-/// A pixel of the result, and how it moves on.
+/// A pixel of the result, and its advance to the next line.
 struct Pixel {
   int64_t image, at[3];
   Pixel(const ConvolutionShape &s, int64_t row)
@@ -25,7 +25,8 @@ struct Pixel {
   }
 };
 
-/// Pixels [from, to) of `count` whose piece of `width` columns, the first one's at `column`, lies in a line of `size`.
+/// The pixels [from, to) of `count` for which a range of `width` columns is within a line of `size`. The range of the
+/// first pixel begins at `column`; each further one is `stride` behind.
 struct Inside {
   int64_t from, to;
   Inside(int64_t from, int64_t to) : from(from), to(to) {}
@@ -40,14 +41,14 @@ struct ChannelwiseTile {
   const float *b; ///< at the first tap
   int64_t count[3], imageStep[3], bStep[2];
   Sums sums;
-  const float *next; ///< pixels that the next line of the result needs, if they are to be fetched
+  const float *next; ///< pixels to prefetch for the next line of the result; null: none
   int64_t groupChannels;
-  int64_t panels, bPanel; ///< so many panels that are neighbours, and how far apart their weights are
-  int64_t before, behind; ///< columns of the windows that lie before the line's first pixel, and behind its last
+  int64_t panels, bPanel; ///< number of adjacent panels, and the distance between their weights
+  int64_t before, behind; ///< columns of windows before the line's first pixel, and behind its last
 };
 
-/// Whether a tile that masks its last vector serves whole vectors as well: everywhere, and where each pixel is used
-/// five times.
+/// Whether one tile with a masked last vector serves whole vectors as well: always, or where each pixel is used five
+/// times.
 #if defined(__AVX512F__)
 constexpr bool kMasksAreFree = true;
 #else
@@ -59,12 +60,12 @@ constexpr bool kMasksAreCheap = true;
 constexpr bool kMasksAreCheap = false;
 #endif
 
-/// What lies outside the image, where that costs less than to leave it out.
+/// Zeros for taps outside the image, where multiplying by zero costs less than branching.
 constexpr float kOutside[kMostTileVectors * kLanes] = {};
 
-/// Columns of a window that are neighbours, as the pixels are: each pixel of the image is read once for all of them.
-/// Columns outside the image are zeros in windows of 3. In wider ones they are left out: there more would be multiplied
-/// than the branches cost.
+/// For windows whose columns are adjacent pixels: each pixel of the image is loaded once for all columns. Columns
+/// outside the image are zeros in windows of 3. In windows of 5 they are skipped, since more multiplications by zero
+/// would cost more than the branches.
 template <int R, int C, bool Masked, int Window>
 [[gnu::always_inline]] inline void convolveWindow(Vector (&sum)[R][C], const float *a, int64_t pixelStep,
                                                   const float *b, Lanes last, int64_t before, int64_t behind) {
@@ -103,7 +104,7 @@ template <int R, int C, bool Masked, int Window>
   }
 }
 
-/// Masked: lanes of the last vector that are no channels are not read. Window: see convolveWindow; 0 for any.
+/// Masked: lanes of the last vector that are no channels are not read. Window: see convolveWindow; 0 for any width.
 template <int R, int C, bool Masked, int Window> void convolveChannelwise(const ChannelwiseTile &t) {
   const int64_t pixelStep = t.pixelStep, columns = t.count[2], columnStep = t.imageStep[2];
   const Lanes last = t.sums.last;
@@ -156,12 +157,12 @@ typedef int LaneNumbers __attribute__((vector_size(kLanes * sizeof(int))));
 #endif
 }
 
-/// Each lane takes one channel of its group after the other.
+/// Each lane adds up one channel of its group after the other.
 template <int R, int C> void convolveGroupwise(const ChannelwiseTile &t) {
   Vector sum[R][C] = {};
   const int64_t pixelStep = t.pixelStep, channels = t.groupChannels;
   const Lanes last = t.sums.last;
-  LaneNumbers first; // channel of each lane's group
+  LaneNumbers first; // first channel of each lane's group
   for (int i = 0; i < kLanes; ++i)
     first[i] = static_cast<int>(i / channels * channels);
   fetchSums<R, C>(t.sums);
@@ -203,7 +204,7 @@ struct GroupwiseTileOf {
 };
 constexpr auto kGroupwiseTiles = TilesOfAllSizes<ChannelwiseTileFn>::make<GroupwiseTileOf>();
 
-/// Those taps of a dimension, from the first one's place on, that lie inside the image.
+/// The taps of a dimension that are inside the image, for a window that begins at `first`.
 struct Taps {
   int64_t from, count;
   Taps(int64_t first, int64_t dilation, int64_t window, int64_t size) {
@@ -214,33 +215,32 @@ struct Taps {
   }
 };
 
-/// `count` panels that are neighbours, and whose weights are. A panel is the vectors of channels that a tile holds at
-/// once.
+/// `count` adjacent panels with adjacent weights. A panel is as many vectors of channels as a tile holds.
 struct ChannelPanels {
-  const float *b;  ///< of the first one, `vectors` for each product
-  int64_t channel; ///< its first one
+  const float *b;  ///< weights of the first panel, `vectors` for each product
+  int64_t channel; ///< first channel
   int64_t vectors, count;
-  Lanes last; ///< of a panel's last vector; some lanes only where `count` is 1
+  Lanes last; ///< of a panel's last vector; not all lanes only if `count` is 1
 };
 
-/// Some panels, one behind the other in the image.
+/// A convolution over runs of panels.
 struct Channelwise {
   const ConvolutionShape &s;
-  const float *images; ///< at channel 0, as all that follows
+  const float *images; ///< at channel 0, like what follows
   const ChannelPanels *runs;
   int64_t numRuns;
-  bool isSpan;                                     ///< of several panels
-  int64_t groupChannels = s.inChannels / s.groups; ///< products of a tap
+  bool isSpan;                                     ///< a run has several panels
+  int64_t groupChannels = s.inChannels / s.groups; ///< products per tap
 
   bool shares = sharesColumns();
 
-  /// Rows of the result from `firstRow` on; `c` is where the first one goes.
+  /// Computes rows of the result from `firstRow` on; `c` is the address of the first one.
   void convolve(int64_t firstRow, int64_t rows, float *c) const {
     const int64_t reach = (s.window[2] - 1) * s.dilation[2] + 1;
-    int64_t vectors = 1; // of the widest panel, so that pixels are cut alike for all of them
+    int64_t vectors = 1; // of the widest panel, so that all panels have the same tiles of pixels
     for (int64_t i = 0; i < numRuns; ++i)
       vectors = most(vectors, runs[i].vectors);
-    ChannelwiseTile tile{}; // what changes is stored into it: a copy would wait for what was just stored
+    ChannelwiseTile tile{}; // reused: copying it would stall on the fields just stored
     tile.pixelStep = s.stride[2] * s.inChannels, tile.groupChannels = groupChannels;
     const int64_t step[3] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels, s.inChannels};
     for (int d = 0; d < 3; ++d)
@@ -248,13 +248,13 @@ struct Channelwise {
     tile.sums.cRow = s.outChannels, tile.sums.add = false;
     Pixel pixel(s, firstRow);
     while (rows > 0) {
-      // One panel: whole lines, of which a tile passes over one after the other: what they share stays in L1, also
-      // where pixels are so far apart that only few of them do. Several panels: all of them for each tile, so that
-      // memory is read as it stands.
+      // With one panel, a tile walks down whole lines one after the other, so that rows they share stay in L1, also
+      // where strides leave few shared rows. With several panels, each tile visits all of them, so that memory is read
+      // sequentially.
       const int64_t count = least(rows, s.out[2] - pixel.at[2]),
                     lines = most(1, !isSpan && count == s.out[2] ? rows / count : 1);
       const Inside whole(pixel.at[2] * s.stride[2] - s.pad[2], s.stride[2], reach, s.in[2], count);
-      // Tiles whose windows reach over the edges leave out what is outside, or are pixels by themselves.
+      // Tiles whose windows cross an edge skip what is outside (`shares`), else those pixels are tiles of their own.
       const Inside inside = shares ? Inside{0, count} : whole;
       auto convolveTiles = [&](int64_t offset, int64_t pixels) {
         const Columns columns(*this, pixel.at[2] + offset, pixels);
@@ -282,18 +282,18 @@ struct Channelwise {
   }
 
 private:
-  /// Columns of windows are neighbours, and so are windows: a tile reads each pixel once.
+  /// Whether windows and their columns are adjacent pixels, so that a tile loads each pixel once.
   bool sharesColumns() const {
     return groupChannels == 1 && s.stride[2] == 1 && s.dilation[2] == 1 && (s.window[2] == 3 || s.window[2] == 5) &&
            s.pad[2] < s.window[2] && s.out[2] - s.pad[2] <= s.in[2] && s.in[2] >= s.window[2] &&
            ((s.window[2] == 3 ? kMasksAreFree : kMasksAreCheap) || runs[numRuns - 1].last == kAllLanes);
   }
 
-  /// Pixels from `column` of the result on: one, or some all of whose columns exist or are left out.
+  /// Pixels from `column` of the result on: a single one, or several whose columns are all inside or are skipped.
   struct Columns {
     Taps taps;
-    int64_t image;              ///< of the first pixel's first tap
-    int64_t before, behind = 0; ///< outside
+    int64_t image;              ///< column of the first pixel's first tap
+    int64_t before, behind = 0; ///< columns outside the image
     Columns(const Channelwise &a, int64_t column, int64_t pixels)
         : Columns(a, column * a.s.stride[2] - a.s.pad[2], pixels, a.s) {}
     Columns(const Channelwise &a, int64_t first, int64_t pixels, const ConvolutionShape &s)
@@ -304,9 +304,9 @@ private:
         image = taps.count > 0 ? first + taps.from * s.dilation[2] : 0;
     }
   };
-  /// A line of the result: the rows of windows that exist. Stores how many they are.
+  /// A line of the result: the rows of its windows that are inside the image. Writes their number to `count`.
   struct Line {
-    const float *image; ///< at column 0 of the first one
+    const float *image; ///< at column 0 of the first of these rows
     int64_t firstTap[2] = {};
     Line(const Channelwise &a, const Pixel &pixel, const int64_t *step, int64_t *count)
         : image(a.images + pixel.image * inPlaneOf(a.s) * a.s.inChannels) {
@@ -329,7 +329,7 @@ private:
     tile.panels = run.count, tile.bPanel = products * tapsOf(s);
     tile.sums.c = c + run.channel, tile.sums.last = run.last;
     tile.next = isSpan ? nullptr : tile.image + tile.count[1] * tile.imageStep[1];
-    // Windows of the usual widths have tiles of their own: more would be much code.
+    // Only the usual widths of windows have specialized tiles, to bound the size of the code.
     const auto &tiles = groupChannels > 1            ? kGroupwiseTiles
                         : shares && s.window[2] == 3 ? kChannelwiseTiles<kMasksAreFree, 3>
                         : shares                     ? kChannelwiseTiles<kMasksAreCheap, 5>

@@ -1,11 +1,12 @@
 // Convolutions at one level, as a product of weights (channels by products) and pixels (products by pixels) whose right
-// side is never stored as a whole. Of a range of pixels and channels of the image, what the products read is arranged
-// so that tiles read whole vectors, and all blocks of channels pass over it while it is in L2. Two ways to arrange:
+// side is never stored as a whole. For a range of pixels and channels of the image, the data that products read is
+// arranged so that tiles read whole vectors, and all blocks of channels use it while it is in L2. There are two
+// arrangements:
 //
 //   panels   for each tile, its pixels for one product after the other
-//   shifted  for a few rows of the result, one copy of the rows of the image per column of the window, moved by it and
-//            with only the pixels that the stride meets: the products of one column are vectors of the same copy.
-//            Less to copy than panels, but read less evenly: where few channels make copying the larger part
+//   shifted  for a few rows of the result, one copy of the image's rows per column of the window, shifted by it and
+//            with only the pixels on the stride: all products of that column are vectors of the same copy. Less to
+//            copy than panels, but with less regular reads; used where few channels make copying dominate
 #include "ConvolutionTile.h"
 
 namespace tressel::kernels {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kDepthOfChunk = 576;
 
-/// All taps in the order of the products.
+/// Calls `body` for all taps in the order of the products.
 template <typename Body> void forEachTap(const ConvolutionShape &s, Body body) {
   int64_t tap = 0;
   for (int64_t d = 0; d < s.window[0]; ++d)
@@ -22,11 +23,11 @@ template <typename Body> void forEachTap(const ConvolutionShape &s, Body body) {
         body(tap++, d, h, w);
 }
 
-/// Not negative and below.
+/// Whether 0 <= i < size.
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
 int64_t ceilDivSigned(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
-/// Pixels [from, to) of a row of the result for which pixel * stride + shift lies in a row of the image.
+/// The pixels [from, to) of a row of the result for which pixel * stride + shift is within a row of the image.
 struct Inside {
   int64_t from, to;
   Inside(int64_t shift, int64_t stride, int64_t size)
@@ -36,19 +37,19 @@ struct Inside {
 
 // --- Panels ----------------------------------------------------------------------------------------------------------
 
-/// Lanes of one vector that lie in one row of the result.
+/// The lanes of a vector that are in one row of the result.
 struct RowPart {
-  int64_t depth, row; ///< of the image, at the first tap; then the row's first element
-  int64_t column;     ///< of the result, at lane 0
+  int64_t depth, row; ///< row of the image at the first tap; then offset of that row
+  int64_t column;     ///< column of the result at lane 0
   int from, to;
 };
-/// Lanes that one load brings.
+/// The lanes that one load provides.
 struct Segment {
   int64_t offset;
   Lanes lanes;
 };
 
-/// One vector per channel, from a plane of the image each. Segments [count, N) are empty.
+/// One vector per channel, each gathered from a plane of the image. Segments [count, N) are empty.
 template <int N, bool Dense>
 void gather(const Segment *from, const float *plane, int64_t planeStep, int64_t stride, int64_t channels, float *to,
             int64_t toStep) {
@@ -76,7 +77,7 @@ void gather(int count, const Segment *segments, const float *plane, int64_t plan
   fn(segments, plane, planeStep, stride, channels, to, toStep);
 }
 
-/// Pixels [pixel, pixel + kLanes) of a panel that is `width` wide, for `channels` channels.
+/// Arranges pixels [pixel, pixel + kLanes) of a panel of `width` pixels, for `channels` channels.
 void arrangeVector(const ConvolutionShape &s, const float *image, int64_t pixel, int64_t channels, float *to,
                    int64_t width) {
   const int64_t columns = s.out[2], end = least(pixel + kLanes, outPlaneOf(s)), taps = tapsOf(s), plane = inPlaneOf(s),
@@ -95,7 +96,7 @@ void arrangeVector(const ConvolutionShape &s, const float *image, int64_t pixel,
   }
   for (int64_t d = 0; d < s.window[0]; ++d)
     for (int64_t h = 0; h < s.window[1]; ++h) {
-      RowPart rows[kLanes]; // that exist in the image
+      RowPart rows[kLanes]; // those inside the image
       int numRows = 0;
       for (int i = 0; i < count; ++i) {
         const int64_t inDepth = parts[i].depth + d * s.dilation[0], inRow = parts[i].row + h * s.dilation[1];
@@ -129,7 +130,7 @@ void arrangeVector(const ConvolutionShape &s, const float *image, int64_t pixel,
 
 // --- Shifted copies --------------------------------------------------------------------------------------------------
 
-/// `count` pixels of a row, each `stride` behind the other, of which [inside) are in the image; others are 0.
+/// Copies `count` pixels of a row that are `stride` apart; those outside of `inside` become 0.
 void copyRow(const float *from, int64_t stride, int64_t count, Inside inside, float *to) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const Lanes lanes = lanesBetween(inside.from - i, inside.to - i);
@@ -137,12 +138,12 @@ void copyRow(const float *from, int64_t stride, int64_t count, Inside inside, fl
   }
 }
 
-/// A block of the result: some rows and columns of one depth.
+/// A block of the result: some rows and columns at one depth.
 struct Band {
   int64_t depth, row, column, rows, columns;
 };
 
-/// One channel of the image. Rows are written in order, each up to a vector too far.
+/// Makes the shifted copies of one channel. Rows are written in order, as each may exceed its end by up to a vector.
 void copyShifted(const ConvolutionShape &s, const float *image, const Band &band, int64_t phaseRows, float *to) {
   const int64_t phases = rowPhasesOf(s);
   for (int64_t d = 0; d < s.window[0]; ++d)
@@ -165,7 +166,7 @@ void copyShifted(const ConvolutionShape &s, const float *image, const Band &band
 
 // --- Both ------------------------------------------------------------------------------------------------------------
 
-/// Vectors of pixels behind one another, cut into tiles. A last vector of few pixels is a tile of its own.
+/// Divides consecutive vectors of pixels into tiles. A last vector of few pixels becomes a tile of its own.
 struct Tiling {
   int64_t pixels, vectors, tiles;
   bool endsInFew;
@@ -181,22 +182,22 @@ struct Tiling {
   }
 };
 
-/// Channels of the result, and products, that pass over what is arranged.
+/// Channels of the result, and products, for which the arranged data is used.
 struct Pass {
   const float *weights; ///< of the group's first channel
   float *result;        ///< of the group's first channel, at the first pixel
-  int64_t channelStep;  ///< of the result
-  int64_t groupDepth;   ///< products of the group
+  int64_t channelStep;  ///< distance between channels of the result
+  int64_t groupDepth;   ///< number of products of the group
   int64_t first, last;  ///< channels of the group
-  int64_t k, depth;     ///< products
-  Source source;        ///< FromPlanes: the first channels make the panels
+  int64_t k, depth;     ///< range of the products
+  Source source;        ///< FromPlanes: the first block of channels writes the panels
   const float *pixels;
   float *panels;
   const int64_t *offsets;
   int64_t planeStep;
 };
 
-/// Tiles [firstTile, endTile), whose panels stand behind one another.
+/// Computes tiles [firstTile, endTile), whose panels are consecutive.
 void convolveTiles(const Pass &p, const Tiling &tiling, int64_t firstTile, int64_t endTile) {
   const int64_t first = tiling.begin(firstTile), aheadStep = 4 * kChannelBlock / (endTile - firstTile);
   for (int64_t block = p.first; block < p.last; block += kChannelBlock) {
@@ -224,21 +225,21 @@ void convolveTiles(const Pass &p, const Tiling &tiling, int64_t firstTile, int64
         const bool makesPanels = p.source == FromPlanes && block == p.first;
         if (!tiling.endsInFew || left > kFewPixels || makesPanels)
           kPixelTiles.of[source][vectors][channels](tile);
-        else if (channel == block) // for all of the block
+        else if (channel == block) // computes the whole block
           kFewPixelsTile[left](tile, least(kChannelBlock, p.last - block));
       }
     }
   }
 }
 
-/// Channels of the image at a time: nearly equal parts of all.
+/// Channels of the image per chunk, in nearly equal chunks.
 int64_t chunkOf(int64_t channels, int64_t mostAtOnce) {
   return ceilDiv(channels, ceilDiv(channels, most(1, mostAtOnce)));
 }
 
 void convolvePanels(const ConvolutionShape &s, const float *image, Pass pass, float *scratch) {
   const int64_t taps = tapsOf(s), channels = s.inChannels / s.groups, plane = inPlaneOf(s);
-  bool samePlane = taps == 1; // the result's pixels are the image's
+  bool samePlane = taps == 1; // result pixels are at the same positions in the image's plane
   for (int d = 0; d < 3; ++d)
     samePlane = samePlane && s.stride[d] == 1 && s.pad[d] == 0 && s.in[d] == s.out[d];
   const int64_t chunk = chunkOf(channels, kDepthOfChunk / taps);
@@ -264,7 +265,7 @@ void convolvePanels(const ConvolutionShape &s, const float *image, Pass pass, fl
 
 void convolveShifted(const ConvolutionShape &s, const float *image, Pass pass, float *scratch) {
   const int64_t taps = tapsOf(s), channels = s.inChannels / s.groups, plane = inPlaneOf(s);
-  // Whole rows of the result, or a part of one; few enough that all channels fit.
+  // Whole rows of the result, or a part of one row; as many as fit together with all channels.
   const int64_t perColumn = shiftedFloatsOf(s, 1, 1), fitting = most(1, kArrangedFloats / (channels * perColumn));
   Band size{1, 0, 0, 1, s.out[2]};
   if (s.out[2] > fitting)
@@ -291,7 +292,8 @@ void convolveShifted(const ConvolutionShape &s, const float *image, Pass pass, f
       for (band.column = 0; band.column < s.out[2]; band.column += size.columns) {
         const int64_t rows = least(size.rows, s.out[1] - band.row),
                       columns = least(size.columns, s.out[2] - band.column);
-        const Tiling tiling(rows * columns, /*mayEndInFew=*/false); // several rows are whole ones
+        // several rows are whole ones, so they are contiguous
+        const Tiling tiling(rows * columns, /*mayEndInFew=*/false);
         pass.result = result + (band.depth * s.out[1] + band.row) * s.out[2] + band.column;
         for (int64_t c = 0; c < channels; c += chunk) {
           const int64_t count = least(chunk, channels - c);

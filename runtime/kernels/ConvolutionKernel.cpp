@@ -21,13 +21,14 @@ struct ConvolutionState {
   std::optional<ConvolutionCallSizes<int64_t>> fixed;
   int32_t numInputs;
   const ConvolutionKernels &kernels;
-  const ImplicitProductKernels &products; ///< channels last
+  const ImplicitProductKernels &products; ///< for channels last
   const SplitKernels *split;
 };
 
 } // namespace
 
-/// Channels [first, last) in the form of packedWeightsOf, from dense weights; `to` begins with the first one's block.
+/// Packs channels [first, last) of dense weights in the layout of packedWeightsOf; `to` is the address of the first
+/// one's block.
 static void packWeights(const ConvolutionForm &s, const float *weights, int64_t first, int64_t last, float *to) {
   const int64_t channels = s.outChannels / s.groups, depth = depthOf(s);
   for (int64_t c = first; c < last;) {
@@ -52,7 +53,7 @@ static void runChannelsLast(const ConvolutionState &state, const ConvolutionCall
   product.splitScratch =
       static_cast<char *>(args.scratch) + state.params.plainScratchBytes() + state.params.splitSumsBytes();
   const int64_t blocks = p.rowBlocks(), pixels = p.pixels();
-  for (int64_t u = begin; u < end;) { // neighbouring rows at once
+  for (int64_t u = begin; u < end;) { // consecutive rows in one call
     const int64_t block = u % blocks, count = std::min(blocks - block, end - u);
     product.part = u / blocks, product.firstRow = block * p.rows;
     product.rows = std::min(count * p.rows, pixels - product.firstRow);
@@ -79,8 +80,8 @@ static void run(const ConvolutionState &state, const ConvolutionCallSizes<int64_
   int64_t packedBlock = -1;
   for (int64_t u = begin; u < end;) {
     const int64_t index = u / p.blocks, block = u % p.blocks;
-    // Neighbouring blocks of an image at once share what is arranged of it; weights that this call packs come block by
-    // block.
+    // Consecutive blocks of an image share the arranged data in one call. Weights that must be packed here are packed
+    // block by block.
     const int64_t count = pack ? 1 : std::min(p.blocks - block, end - u);
     ConvolutionCall call{s,
                          image + index * inImage,
@@ -95,7 +96,7 @@ static void run(const ConvolutionState &state, const ConvolutionCallSizes<int64_
       if (packedBlock != block)
         packWeights(s, weights, call.first, call.last, packed);
       packedBlock = block;
-      // A convolution of the block's channels alone.
+      // The convolution restricted to the block's channels.
       ConvolutionShape part = s;
       part.outChannels = channels;
       if (s.groups > 1)
@@ -145,7 +146,7 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
 
 LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/false);
-  // Programs of before there were tiles have no scratch memory for them.
+  // Programs compiled before tiles existed have no scratch memory for them.
   checkScratch(desc, params.plainScratchBytes());
   const bool splits = params.splitBytes() > 0 && desc.scratchBytes.numberOr(0) >= params.scratchBytes();
   return load(runConvolution, desc, std::move(params), level, splits ? level.split : nullptr);

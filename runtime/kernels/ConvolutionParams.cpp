@@ -6,7 +6,7 @@
 
 namespace tressel::kernels {
 
-/// Channels of a group as packed weights count them.
+/// Channels of a group in packed weights, rounded up to whole blocks.
 static constexpr int64_t paddedChannels(int64_t channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }

@@ -1,4 +1,4 @@
-// What a kernel of convolutions is asked to do: written by the compiler, read by the library's factory.
+// Parameters of a convolution kernel: written by the compiler, read by the library's factory.
 #pragma once
 
 #include "Convolution.h"
@@ -11,53 +11,52 @@
 
 namespace tressel::kernels {
 
-/// One to three dimensions of space, f32; channels last and not depthwise also f16 and bf16, with sums of f32 and
-/// packed weights of f32. Sizes of batch and space may be symbolic.
+/// One to three spatial dimensions, f32. With channels last, and unless depthwise, also f16 and bf16, with sums in f32
+/// and weights packed as f32. Sizes of batch and space may be symbolic.
 ///
-/// Channels first, a unit of work is one of `blocks` equal ranges of the channels of one image's result: dense, the
-/// batch outermost. A block is a whole number of groups, of channel blocks (kChannelBlock) of the only group, or, if
-/// depthwise, anything.
+/// Channels first: a unit of work is one of `blocks` equal ranges of the result channels of one image; units are dense,
+/// with the batch outermost. A range is a whole number of groups or, with a single group, of channel blocks
+/// (kChannelBlock); if depthwise, any number of channels.
 ///
-/// Channels last, a unit is `rows` pixels of the result, those of all images behind one another (the last unit may be
-/// smaller), of one of `blocks` nearly equal ranges of the channels: pixels count fastest.
+/// Channels last: a unit is `rows` pixels of the results of all images together (the last unit may be smaller), for one
+/// of `blocks` nearly equal ranges of the channels. Pixels vary fastest.
 ///
 /// S is Size, or int64_t for the numbers of a call.
 template <typename S> struct ConvolutionCallSizes {
   bool channelsLast = false;
   Element element = Element::F32;
-  S batch = 1, rows = 1;               ///< channels last: rows of a unit
-  int64_t blocks = 1, typicalRows = 1; ///< of the result, typically: the packed weights' form
+  S batch = 1, rows = 1;               ///< channels last: rows per unit
+  int64_t blocks = 1, typicalRows = 1; ///< expected rows of the result, which decide the layout of packed weights
   ConvolutionSizes<S> shape;
-  int32_t image = 0, weights = 1;    ///< operands
-  int32_t packed = -1;               ///< the operand that holds the weights packed; -1: they are read as they are
+  int32_t image = 0, weights = 1; ///< numbers of operands
+  int32_t packed = -1;            ///< number of the operand with packed weights; -1: weights are not packed
 
   S units() const { return (channelsLast ? rowBlocks() : batch) * blocks; }
-  /// Channels last: pixels of the results of all images, and units of them.
+  /// Channels last: pixels of the results of all images; and the number of units over these.
   S pixels() const { return batch * shape.out[0] * (shape.out[1] * shape.out[2]); }
   S rowBlocks() const { return rows == pixels() ? S(1) : dim::ceilDiv(pixels(), rows); }
   int64_t blockChannels() const { return shape.outChannels / blocks; }
-  /// Depthwise weights are read as they stand.
+  /// Depthwise weights with channels first are not packed.
   bool wantsPacked() const { return channelsLast || !isDepthwise(shape); }
 };
 
 struct ConvolutionParams : ConvolutionCallSizes<Size> {
-  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+  std::vector<Size> symbols; ///< symbols of the sizes, in the order of their values in KernelArgs::scalars
 
   int64_t packedBytes() const { return 4 * (channelsLast ? packedImplicitFloats(shape) : packedWeightsOf(shape)); }
-  /// Scratch memory of a worker, for any size; what is behind the first is for tiles.
+  /// Scratch bytes per worker, for any size: those of vectors, then those of tiles.
   int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
   int64_t plainScratchBytes() const;
   int64_t splitBytes() const;
-  int64_t splitSumsBytes() const; ///< what begins them
-  /// With numbers for the symbols, in their order.
+  int64_t splitSumsBytes() const; ///< sums at the begin of the tiles' part
+  /// Replaces the symbols by numbers, given in their order.
   ConvolutionCallSizes<int64_t> at(const int64_t *scalars) const;
 
-  /// "unit" (elements of the result that one unit writes, when they are neighbours; else 0) is for the epilogue's
-  /// generator.
+  /// "unit" is for the epilogue's generator: elements of the result that a unit writes, if these are adjacent, else 0.
   std::string text() const;
   /// The kernel that packs the weights: operand 0 into result 1.
   std::string packText() const;
-  /// Throws InputError.
+  /// Throws InputError for invalid fields.
   static ConvolutionParams parse(const Fields &fields, bool isPack);
 };
 

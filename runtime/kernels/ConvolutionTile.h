@@ -1,5 +1,5 @@
-// The innermost loop of convolutions: R channels by C vectors of pixels of the result, kept in registers over a range
-// of the products.
+// The innermost loop of convolutions: a tile of R channels by C vectors of pixels, kept in registers over a range of
+// products.
 #pragma once
 
 #include "Convolution.h"
@@ -8,22 +8,22 @@
 namespace tressel::kernels {
 namespace {
 
-/// Where the vectors of a product are: in a panel, one product behind the other; in a plane of the image each, from
-/// which the panel is made on the way; or at an offset of its own.
+/// Where the pixels of a product are read from: a panel with consecutive products; planes of the image, which are also
+/// copied to a panel on the way; or offsets, one per product.
 enum Source { FromPanel, FromPlanes, FromOffsets };
 
 struct PixelTile {
   const float *weights;   ///< kChannelBlock per product
-  const float *pixels;    ///< the first plane, or what the offsets count from
-  float *panel;           ///< to read or to make
-  const int64_t *offsets; ///< or
+  const float *pixels;    ///< the first plane, or the base of the offsets
+  float *panel;           ///< panel to read (FromPanel) or to write (FromPlanes)
+  const int64_t *offsets; ///< for FromOffsets
   int64_t planeStep;
   int64_t depth;
   float *result;
-  int64_t channelStep; ///< of the result
+  int64_t channelStep; ///< distance between channels of the result
   Lanes last;          ///< lanes of the last vector that are pixels
-  bool add;            ///< to what is there
-  const char *ahead;   ///< read into L2 meanwhile: every aheadStep bytes, as often as there are products
+  bool add;            ///< add to the values that are there
+  const char *ahead;   ///< prefetched into L2: every aheadStep bytes, once per product
   int64_t aheadStep;
 };
 
@@ -51,7 +51,7 @@ template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) {
         store(panel + c * kLanes, x[c]);
-        __builtin_prefetch(pixels + (C + c) * kLanes, 0, 2); // the next tile's
+        __builtin_prefetch(pixels + (C + c) * kLanes, 0, 2); // of the next tile
       }
       pixels += planeStep;
     } else {
@@ -63,7 +63,7 @@ template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
       for (int c = 0; c < C; ++c)
         x[c] = load(from + c * kLanes);
     }
-    if constexpr (S != FromOffsets) // there is none
+    if constexpr (S != FromOffsets) // offsets have no panel
       panel += C * kLanes;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -84,13 +84,13 @@ template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
   }
 }
 
-/// Up to kFewPixels pixels for a block of channels: vectors are channels, as many as a block has.
+/// Tiles of up to kFewPixels pixels for a block of channels: lanes are the channels of a block.
 constexpr int kFewPixels = 3;
 typedef float ChannelVector __attribute__((vector_size(kChannelBlock * sizeof(float)), aligned(4), may_alias));
 
-/// `t` reads a panel of one vector.
+/// `t` reads a panel of one vector of pixels.
 template <int P> void convolveFew(const PixelTile &t, int64_t channels) {
-  constexpr int kChains = 4; // hide the latency of a multiply-add
+  constexpr int kChains = 4; // independent sums, to hide the latency of a multiply-add
   ChannelVector sum[P][kChains] = {};
   const float *weights = t.weights, *panel = t.panel;
   int64_t k = 0;
@@ -120,7 +120,7 @@ constexpr int kMostTileVectors = 3, kMostTileChannels = kRegisters == 32 ? 8 : 4
 static_assert(kMostTileVectors * kLanes <= kMostPixels && kLanes <= kMostLanes &&
               kChannelBlock % kMostTileChannels == 0);
 
-/// The tiles of all sizes: by source, vectors, and channels.
+/// Tiles of all sizes, by source, vectors, and channels.
 struct PixelTiles {
   PixelTileFn of[3][kMostTileVectors + 1][kMostTileChannels + 1] = {};
   template <int R, int C> constexpr void fill() {

@@ -1,4 +1,4 @@
-// The kernels of debug_print and assert_true. The runtime loads this library when it looks for one of their symbols.
+// Kernels of debug_print and assert_true. The runtime loads this library when it looks up one of their symbols.
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Print.h"
 
@@ -12,8 +12,8 @@ TensorType typeOf(const tressel_tensor &t) {
   return {static_cast<DType>(t.dtype), Shape(std::span<const int64_t>(t.sizes, static_cast<size_t>(t.rank)))};
 }
 
-/// One write per tensor, so that those of several threads do not mix. Standard error: results belong to standard
-/// output.
+/// One write per tensor, so that output of several threads does not mix. To standard error, as standard output is for
+/// results.
 int32_t print(const tressel_call *call, int64_t, int64_t) {
   std::string text = call->attrs[0].s;
   if (!text.empty())
@@ -25,7 +25,7 @@ int32_t print(const tressel_call *call, int64_t, int64_t) {
   return 0;
 }
 
-/// A negative status says that the message is complete.
+/// A negative status means that the message is complete.
 int32_t check(const tressel_call *call, int64_t, int64_t) {
   if (*static_cast<const uint8_t *>(call->inputs[0].data))
     return 0;

@@ -1,6 +1,6 @@
-// Depthwise convolutions at one level: each channel of the result is made of one plane of the image. For a few rows of
-// the result, the rows of the plane are copied with what the padding adds, pixels apart by the stride put together, so
-// that every tap is a vector of the copy. Tiles of rows by vectors of a row stay in registers over all taps.
+// Depthwise convolutions at one level: each channel of the result depends on one plane of the image. For a few rows of
+// the result, the rows of the plane are copied with padding, and with columns sorted by phase of the stride, so that
+// every tap is a contiguous vector of the copy. Tiles of rows by vectors stay in registers over all taps.
 #include "Convolution.h"
 #include "DepthwiseAcross.h"
 #include "PartialVector.h"
@@ -10,27 +10,27 @@ namespace {
 
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
 
-/// A block of the result: some rows and columns of one depth.
+/// A block of the result: some rows and columns at one depth.
 struct Band {
   int64_t depth, row, column, rows, columns;
 };
 
-/// Rows of the copy: phase p of the columns holds columns p, p + stride, ... of the image.
+/// Layout of a row of the copy: phase p holds columns p, p + stride, ... of the image.
 struct Copy {
   int64_t phases, phaseColumns, row;
   Copy(const ConvolutionShape &s, int64_t columns)
       : phases(columnPhasesOf(s)), phaseColumns(phaseColumnsOf(s, columns)), row(phases * phaseColumns) {}
 };
 
-/// What a band reads of one depth of a plane; what the plane lacks is 0.
+/// Copies what a band reads at one depth of a plane, with zeros outside of the plane.
 void copySlice(const ConvolutionShape &s, const float *slice, const Band &band, int64_t inRows, const Copy &copy,
                float *to) {
   const int64_t stride = s.stride[2], firstRow = band.row * s.stride[1] - s.pad[1];
-  // Rows of the copy that exist.
+  // Rows of the copy that are inside the image.
   const int64_t begin = slice ? least(inRows, most(0, -firstRow)) : inRows,
                 end = most(begin, least(inRows, s.in[1] - firstRow));
   for (int64_t phase = 0; phase < copy.phases; ++phase) {
-    const int64_t shift = band.column * stride - s.pad[2] + phase; // of the first pixel
+    const int64_t shift = band.column * stride - s.pad[2] + phase; // column of the first pixel
     const int64_t first = ceilDiv(most(0, -shift), stride),
                   last = s.in[2] > shift ? ceilDiv(s.in[2] - shift, stride) : 0;
     for (int64_t i = 0; i < copy.phaseColumns; i += kLanes, to += kLanes) {
@@ -63,7 +63,7 @@ void copyPlane(const ConvolutionShape &s, const float *plane, const Band &band, 
 struct DepthwiseTile {
   const float *pixels, *weights;
   const int64_t *offsets;
-  int64_t taps, rowStep; ///< of the copy
+  int64_t taps, rowStep; ///< distance between rows of the copy
   float *result;
   int64_t resultStep;
   Lanes last;
@@ -91,11 +91,11 @@ template <int R, int C> void convolveRows(const DepthwiseTile &t) {
   }
 }
 
-/// Rows of a tile at most, by vectors: sums enough to hide the latency of a multiply-add.
+/// Largest number of rows of a tile, by its vectors: enough sums to hide the latency of a multiply-add.
 constexpr int kMostVectors = 4, kMostRows = 8, kRowsOfTile[kMostVectors + 1] = {0, 8, 4, 3, 2};
 using TileFn = void (*)(const DepthwiseTile &);
 
-/// The tiles of all sizes, by vectors and rows.
+/// Tiles of all sizes, by vectors and rows.
 struct Tiles {
   TileFn of[kMostVectors + 1][kMostRows + 1] = {};
   template <int R, int C> constexpr void fill() {
@@ -149,7 +149,7 @@ void convolve(const ConvolutionCall &call) {
         offsets[tap] = (d * inRows + h * s.dilation[1]) * copy.row + column % s.stride[2] * copy.phaseColumns +
                        column / s.stride[2];
       }
-  // Several planes at a time where they are small, so that what was just written is not read at once.
+  // Several small planes at a time, so that data is not loaded right after it was stored.
   const int64_t perPlane = depthwiseFloatsOf(s, size.rows, size.columns),
                 planes = most(1, kArrangedDepthwiseFloats / perPlane), endGroup = ceilDiv(call.last, multiplier);
   for (int64_t group = call.first / multiplier; group < endGroup; group += planes) {

@@ -1,6 +1,5 @@
-// Depthwise convolutions of two dimensions with vectors across channels: as many planes as a vector has lanes are
-// turned over into one padded plane of vectors, convolved there, and the result is turned back. No row has to fill a
-// vector.
+// Two-dimensional depthwise convolutions with vectors across channels: as many planes as there are lanes are transposed
+// into one padded plane of vectors, convolved, and the result is transposed back. So rows may be shorter than a vector.
 #pragma once
 
 #include "Convolution.h"
@@ -12,7 +11,7 @@ namespace {
 
 /// Sizes of one band of rows, in vectors.
 struct AcrossBand {
-  int64_t rows, inRows, inColumns; ///< of the result; of what it reads, with padding
+  int64_t rows, inRows, inColumns; ///< of the result; of the padded image that it reads
   AcrossBand(const ConvolutionShape &s, int64_t rows)
       : rows(rows), inRows(inRowsOf(s, rows)),
         inColumns((s.out[2] - 1) * s.stride[2] + (s.window[2] - 1) * s.dilation[2] + 1) {}
@@ -21,14 +20,15 @@ struct AcrossBand {
   }
 };
 
-/// Where rows fill less than half of a vector; turning over costs more than it saves else. A row at least must fit the
-/// scratch memory.
+/// Used where rows fill less than half of a vector; for longer rows the transposes cost more than they save. At least
+/// one row must fit into the scratch memory.
 bool servesAcross(const ConvolutionShape &s) {
   return s.outChannels == s.groups && s.out[2] <= kLanes / 2 && s.window[0] == 1 && s.in[0] == 1 && s.out[0] == 1 &&
          AcrossBand(s, 1).floats(s) <= kArrangedFloats;
 }
 
-/// `count` values from each of `channels` rows, `step` apart, as vectors across them, at places that `place` tells.
+/// Transposes `count` values of each of `channels` rows, `step` apart, to vectors across the rows, stored at the
+/// positions given by `place`.
 template <typename Place> void turnOver(const float *from, int64_t step, int64_t channels, int64_t count, Place place) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t some = least(kLanes, count - i);
@@ -44,12 +44,12 @@ template <typename Place> void turnOver(const float *from, int64_t step, int64_t
   }
 }
 
-/// `count` vectors across channels back into a row for each channel.
+/// Transposes `count` vectors across channels back to a row per channel.
 void turnBack(const float *from, int64_t count, float *to, int64_t step, int64_t channels) {
   for (int64_t i = 0; i < count; i += kLanes) {
     Vector block[kLanes];
 #pragma GCC unroll 16
-    for (int k = 0; k < kLanes; ++k) // what lies behind the last one is memory of ours
+    for (int k = 0; k < kLanes; ++k) // may write beyond the last one, into scratch memory
       block[k] = load(from + (i + k) * kLanes);
     transpose(block);
     const Lanes lanes = lanesBetween(0, count - i);
@@ -60,7 +60,7 @@ void turnBack(const float *from, int64_t count, float *to, int64_t step, int64_t
   }
 }
 
-/// P neighbouring pixels of a row.
+/// Computes P adjacent pixels of a row.
 template <int P>
 void convolvePixels(const float *pixels, int64_t pixelStep, const float *weights, const int64_t *offsets, int64_t taps,
                     float *result) {
@@ -82,7 +82,7 @@ constexpr void (*kConvolvePixels[kMostPixelsAcross + 1])(const float *, int64_t,
     nullptr,           convolvePixels<1>, convolvePixels<2>, convolvePixels<3>, convolvePixels<4>,
     convolvePixels<5>, convolvePixels<6>, convolvePixels<7>, convolvePixels<8>};
 
-/// `channels` channels, at most as many as a vector has lanes. `offsets` are of the taps.
+/// Convolves `channels` channels, at most one per lane. `offsets` are those of the taps.
 void convolveChannels(const ConvolutionShape &s, const AcrossBand &size, const float *image, const float *weights,
                       float *result, int64_t channels, const int64_t *offsets, float *scratch) {
   const int64_t taps = tapsOf(s), columns = s.out[2], inColumns = size.inColumns,
@@ -95,7 +95,7 @@ void convolveChannels(const ConvolutionShape &s, const AcrossBand &size, const f
     const int64_t begin = most(0, firstRow), end = most(begin, least(s.in[1], firstRow + inRowsOf(s, rows)));
     for (int64_t i = 0; i < size.inRows * inColumns; ++i)
       store(padded + i * kLanes, Vector{});
-    int64_t inColumn = 0, inRow = begin - firstRow; // of the next pixel
+    int64_t inColumn = 0, inRow = begin - firstRow; // of the next pixel to copy
     turnOver(image + begin * s.in[2], inPlaneOf(s), channels, (end - begin) * s.in[2], [&](int64_t) {
       const int64_t column = inColumn + s.pad[2];
       float *to = column < inColumns ? padded + (inRow * inColumns + column) * kLanes : nullptr;

@@ -1,6 +1,5 @@
-// The innermost loop of products whose columns are so few that they would not fill a vector, or whose right side is
-// dense along the depth: vectors lie along the depth of both sides, and a tile of sums stays in registers until its
-// end.
+// The innermost loop of products with too few columns to fill a vector, or with a right side that is dense along the
+// depth: vectors are along the depth on both sides, and a tile of sums stays in registers until the end of the depth.
 #pragma once
 
 #include "PartialVector.h"
@@ -8,7 +7,7 @@
 namespace tressel::kernels {
 namespace {
 
-/// One call: c[r][j] (+)= sum over k of a[r * aRow + k] * b[j * bColumn + k].
+/// Computes c[r][j] (+)= sum over k of a[r * aRow + k] * b[j * bColumn + k].
 struct DotTile {
   const float *a;
   int64_t aRow;
@@ -17,12 +16,12 @@ struct DotTile {
   int64_t depth;
   float *c;
   int64_t cRow;
-  bool add; ///< to what is there
+  bool add; ///< add to the values that are there
 };
 
 typedef float FourFloats __attribute__((vector_size(16)));
 
-/// The sums of four vectors' lanes.
+/// Sums up the lanes of each of four vectors.
 #if defined(__AVX512F__)
 [[gnu::always_inline]] inline FourFloats addLanes(Vector a, Vector b, Vector c, Vector d) {
   const __m512 ab = _mm512_unpacklo_ps(a, b) + _mm512_unpackhi_ps(a, b),
@@ -51,7 +50,7 @@ typedef float FourFloats __attribute__((vector_size(16)));
 constexpr int kMostDotColumns = 4, kMostDotRows = kRegisters == 32 ? 6 : 2;
 
 template <int R, int C> void multiplyDots(const DotTile &t) {
-  // Sums enough to hide the latency of a multiply-add; as many for all rows that tiles of more than two have.
+  // Independent sums, enough to hide the latency of a multiply-add; the same number for all heights above two rows.
   constexpr int kSets = C > 2 && R > 2 ? 1 : 2;
   Vector sum[kSets][R][C] = {};
   const float *a = t.a, *b = t.b;
@@ -96,7 +95,7 @@ template <int R, int C> void multiplyDots(const DotTile &t) {
 
 using DotTileFn = void (*)(const DotTile &);
 
-/// The kernels of all sizes, by rows and columns.
+/// Tiles of all sizes, by rows and columns.
 struct DotTiles {
   DotTileFn of[kMostDotRows + 1][kMostDotColumns + 1] = {};
   template <int R, int C> constexpr void fill() {

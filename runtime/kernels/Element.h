@@ -1,4 +1,4 @@
-// How the numbers of operands and results are stored; arithmetic is f32 whatever they are.
+// Storage formats of operands and results; arithmetic is in f32 for all of them.
 #pragma once
 
 #include <cstdint>

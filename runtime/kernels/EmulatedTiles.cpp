@@ -1,4 +1,4 @@
-// libtressel_emulated_tiles.so, for tests: SplitProduct.cpp for CPUs with AVX-512, as it is but for the tiles.
+// libtressel_emulated_tiles.so, for tests: SplitProduct.cpp for CPUs with AVX-512 and emulated tiles.
 #include "EmulatedTiles.h"
 
 #define TRESSEL_TILES EmulatedTiles

@@ -2,15 +2,15 @@
 // manual (Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TILERELEASE, TDPBF16PS):
 //
 // - Each thread has eight tiles of up to 16 rows of up to 64 bytes (palette 1, the only one). Configuring and releasing
-//   make them zeros; a load makes zeros of what is behind the tile's rows and bytes.
+//   zero them; a load zeroes what is beyond the tile's rows and bytes.
 // - An element of a row takes a sum of the products of the even members of its pairs and one of the odd members, each
 //   from 0 and in the order of the depth, with one rounding per product (fused); then the two sums are added, and the
 //   result to what was there. Rounding is to nearest even. Operands below 2^-126 count as zeros, and so do results that
 //   are below 2^-126 when they are rounded as if exponents had no end; the sign stays. The control register (MXCSR)
 //   does not matter, except that the thread must round to nearest.
-// - What faults on a CPU ends the process, with a line that says why.
+// - A use that faults on a CPU ends the process, with a line that says why.
 //
-// Which NaN a result is (sign, payload) is left open: kernels do not depend on it.
+// The sign and payload of a NaN result are unspecified: kernels do not depend on them.
 #pragma once
 
 #include "SplitProduct.h"
@@ -31,13 +31,13 @@ public:
   template <int Tile> static void store(void *to, int64_t stride) { store(Tile, to, stride); }
   template <int Sums, int Left, int Right> static void multiply() { multiply(Sums, Left, Right); }
 
-  /// Tiles multiplied so far, by all threads.
+  /// Number of tile products so far, by all threads.
   static int64_t numProducts() { return __atomic_load_n(&products, __ATOMIC_RELAXED); }
 
 private:
   static constexpr int kTiles = 8, kRows = 16, kBytes = 64, kPairs = kBytes / 4;
   struct Tile {
-    int rows, bytes; ///< 0: not there
+    int rows, bytes; ///< 0: the tile does not exist
     alignas(64) unsigned char data[kRows][kBytes];
   };
   struct State {
@@ -90,13 +90,13 @@ inline void EmulatedTiles::configure(const void *shapes) {
   unsigned char bytes[64];
   __builtin_memcpy(bytes, shapes, sizeof bytes);
   release();
-  if (bytes[0] == 0) // what a release does
+  if (bytes[0] == 0) // the same as a release
     return;
   if (bytes[0] != 1)
     fault(name, "there is no such palette");
   if (bytes[1] != 0)
     fault(name, "an interrupted load is not resumed here");
-  for (int i = 2; i < 64; ++i) // tiles 8 to 15 are reserved too
+  for (int i = 2; i < 64; ++i) // the entries of tiles 8 to 15 are reserved
     if (bytes[i] != 0 && (i < 16 || (i >= 32 && i < 48) || i >= 56))
       fault(name, "a reserved byte is not 0");
   for (int tile = 0; tile < kTiles; ++tile) {
@@ -133,8 +133,8 @@ inline void EmulatedTiles::addProducts(const float (&a)[2 * kPairs], const float
     next[i] = __builtin_fmaf(a[i], b[i], sums[i]);
     anyLeast |= (bitsOf(next[i]) & 0x7fffffff) == kLeast;
   }
-  // What is below 2^-126 when its exponent may be any can become 2^-126 when it is rounded as a subnormal number: so
-  // all that became it is computed again, 2^64 times as large.
+  // A result below 2^-126 with an unbounded exponent must be flushed, but rounding as a subnormal may turn it into
+  // 2^-126. So results equal to 2^-126 are recomputed at 2^64 times the size.
   if (anyLeast)
     for (int i = 0; i < 2 * kPairs; ++i)
       if ((bitsOf(next[i]) & 0x7fffffff) == kLeast) {
@@ -178,7 +178,7 @@ inline void EmulatedTiles::multiply(int sums, int left, int right) {
 } // namespace
 } // namespace tressel::kernels
 
-/// Of libtressel_emulated_tiles.so: SplitProduct.cpp on these tiles, and how many they have multiplied, so that a test
-/// can tell whether there were any.
+/// Entry of libtressel_emulated_tiles.so: SplitProduct.cpp on emulated tiles, and the number of tile products, by which
+/// a test can tell whether tiles were used.
 extern "C" const tressel::kernels::SplitKernels tressel_emulated_tiles;
 extern "C" int64_t tressel_emulated_tile_products();

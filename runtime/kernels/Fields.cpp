@@ -17,7 +17,7 @@ namespace tressel::kernels {
 
 namespace {
 
-/// Reads `{"name": value, ...}` from left to right.
+/// Parses `{"name": value, ...}` from left to right.
 class Reader {
 public:
   explicit Reader(std::string_view text) : rest_(text) {}

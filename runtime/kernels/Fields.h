@@ -1,5 +1,5 @@
-// The description of a kernel, as the compiler writes it into KernelDesc::params: one flat JSON object of numbers and
-// strings. Sizes may be symbolic and are then strings ("4*n + 4"); a list of sizes is a string with ';' between them.
+// A kernel's description, as the compiler writes it to KernelDesc::params: a flat JSON object of numbers and strings.
+// Symbolic sizes are strings ("4*n + 4"); a list of sizes is a string separated by ';'.
 #pragma once
 
 #include "Element.h"
@@ -19,14 +19,14 @@ public:
   /// Throws InputError when the text is not of this form.
   static Fields parse(std::string_view text);
 
-  // Each throws InputError when there is no field of this name and kind.
+  // Each throws InputError if there is no field of this name and kind.
   const std::string &text(std::string_view name) const;
   int64_t number(std::string_view name) const;
-  /// The same, refused outside [lo, hi].
+  /// Throws InputError for a number outside of [lo, hi], too.
   int64_t number(std::string_view name, int64_t lo, int64_t hi) const;
   Size size(std::string_view name) const;
   std::vector<Size> sizes(std::string_view name) const;
-  /// Sizes that are symbols, which the kernel's scalars give.
+  /// A list of symbols, whose values the kernel's scalars give.
   std::vector<Size> symbols(std::string_view name) const;
   /// "f16" or "bf16"; f32 if there is no such field.
   Element element(std::string_view name) const;
@@ -37,10 +37,10 @@ private:
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-/// Writes what Fields reads.
+/// Writes the format that Fields reads.
 class FieldsText {
 public:
-  FieldsText &text(std::string_view name, std::string_view value); ///< without quotes and backslashes
+  FieldsText &text(std::string_view name, std::string_view value); ///< must not contain quotes or backslashes
   FieldsText &number(std::string_view name, int64_t value);
   FieldsText &size(std::string_view name, Size value);
   FieldsText &sizes(std::string_view name, std::span<const Size> values);

@@ -1,5 +1,5 @@
-// The 16-bit floats: to f32, exactly, and from it, rounded to nearest, ties to even. Products and convolutions of them
-// are those of f32 between these two.
+// Conversion of 16-bit floats to f32, which is exact, and back, rounded to nearest even. Products and convolutions of
+// 16-bit floats are computed in f32 between these.
 #pragma once
 
 #include "Element.h"
@@ -45,7 +45,8 @@ template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) 
 
 template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halves) {
   const FloatBits bits = __builtin_convertvector(halves, FloatBits), magnitude = (bits & 0x7fff) << 13;
-  // A subnormal one is 2^-14 with its bits behind, less 2^-14: no operand is subnormal as f32, which the thread's mode may flush.
+  // A subnormal half is computed as 2^-14 with its bits as mantissa, minus 2^-14: so no operand is subnormal in f32,
+  // which the thread's mode may flush.
   const FloatBits one = FloatBits{} + 0x38800000;
   const FloatBits subnormal = FloatBits(Vector(magnitude + one) - Vector(one)), normal = magnitude + 0x38000000,
                   special = magnitude | 0x7f800000;
@@ -54,11 +55,11 @@ template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halv
 }
 template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) {
   const FloatBits bits = FloatBits(v), magnitude = bits & 0x7fffffff;
-  // Adding 0.5 leaves the steps of a subnormal as the last bits.
+  // Adding 0.5 rounds to the steps of subnormal halves, in the lowest bits.
   const FloatBits subnormal = FloatBits(Vector(magnitude) + 0.5f) - 0x3f000000,
                   normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
   FloatBits result = magnitude < 0x38800000 ? subnormal : normal;
-  result = magnitude >= 0x477ff000 ? FloatBits{} + 0x7c00 : result; // rounds to what is too large
+  result = magnitude >= 0x477ff000 ? FloatBits{} + 0x7c00 : result; // too large: rounds to infinity
   result = magnitude > 0x7f800000 ? (magnitude >> 13 & 0x3ff) | 0x7e00 : result;
   return __builtin_convertvector(result | (bits >> 16 & 0x8000), Halves);
 }
@@ -96,7 +97,7 @@ template <Element E> void narrowRun(const float *from, int64_t count, uint16_t *
   }
 }
 
-/// `count` elements, each `step` behind the one before.
+/// Converts `count` elements that are `step` apart.
 [[gnu::noinline]] void widen(Element element, const uint16_t *from, int64_t step, int64_t count, float *to) {
   (element == Element::F16 ? widenRun<Element::F16> : widenRun<Element::BF16>)(from, step, count, to);
 }

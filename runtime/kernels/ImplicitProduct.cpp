@@ -1,8 +1,8 @@
-// The driver of convolutions of channels-last images at one level. The depth of the product is a list of pieces, each
-// of which is a run of memory for each pixel: the channels of one tap, or all of a row of the window where channels are
-// few. For a block of rows, the places where their pieces begin are listed once; tiles read through that list. What
-// lies outside the image is a piece of zeros. Pieces that are stored in 16 bits are widened into scratch, which the
-// list then names.
+// The driver of convolutions of channels-last images at one level. The depth of the product is divided into pieces,
+// each a contiguous run of memory for every pixel: the channels of one tap, or a whole row of the window where channels
+// are few. For a block of rows, pointers to their pieces are listed once, and tiles read through the list. A piece
+// outside the image points to zeros. Pieces of 16-bit elements are widened into scratch memory, to which the list then
+// points.
 #include "ImplicitProduct.h"
 #include "Channelwise.h"
 #include "Halves.h"
@@ -13,21 +13,21 @@ namespace {
 
 static_assert(kMostTileVectors * kLanes <= kImplicitColumns);
 
-/// Whether vectors are channels of the image too.
+/// Whether lanes are channels of the image too.
 bool goesAlongChannels(const ConvolutionForm &s, Element element) {
   return isChannelwise(s) || (element == Element::F32 && isGroupwise(s, kLanes));
 }
-/// Groups whose panels are apart.
+/// Number of groups with panels of their own.
 int64_t panelGroupsOf(const ConvolutionForm &s, Element element) {
   return goesAlongChannels(s, element) ? 1 : s.groups;
 }
 
-/// Whether the pixels of the image are the left side as it stands.
+/// Whether the pixels of the image are the left side in memory already (1x1, stride 1).
 bool isDensePointwise(const ConvolutionShape &s) {
   return s.groups == 1 && tapsOf(s) == 1 && s.stride[0] == 1 && s.stride[1] == 1 && s.stride[2] == 1;
 }
 
-/// How the channels of a group fall into panels.
+/// Divides the channels of a group into panels.
 struct Panels {
   int64_t vectors, count;
   Panels(const ConvolutionForm &s, Element element, int64_t typicalRows)
@@ -37,7 +37,7 @@ struct Panels {
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
 };
 
-/// A part of the depth: pieces [piece, piece + count), or a range of a single one that is long.
+/// A block of the depth: pieces [piece, piece + count), or a range of a single long piece.
 struct DepthBlock {
   int64_t piece, count, from, run;
 };
@@ -60,8 +60,7 @@ struct DepthBlocks {
 
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
 
-/// A row of the window that reaches over the edge of a line: zeros for columns that do not exist. Sizes of pixels in
-/// bytes.
+/// Copies a row of the window that crosses an edge of a line, with zeros for columns outside. Pixel sizes are in bytes.
 void copyEdge(const char *line, int64_t column, int64_t width, int64_t size, int64_t pixel, char *to) {
   const int64_t from = most(0, least(width, -column)), end = most(from, least(width, size - column));
   auto clear = [&](int64_t i, int64_t last) { __builtin_memset(to + i * pixel, 0, (last - i) * pixel); };
@@ -70,7 +69,7 @@ void copyEdge(const char *line, int64_t column, int64_t width, int64_t size, int
   clear(end, width);
 }
 
-/// Lists where the pieces of a block begin: for each piece, one pointer per row. Values of an image have so many bytes.
+/// Lists the pieces of a block: for each piece, one pointer per row. `bytes`: size of an element of the image.
 void findPieces(const ConvolutionShape &s, const void *images, int64_t bytes, const DepthBlock &block, int64_t firstRow,
                 int64_t rows, const float **starts, const float *zeros, float *copies) {
   const bool joined = joinsTaps(s);
@@ -115,13 +114,13 @@ void findPieces(const ConvolutionShape &s, const void *images, int64_t bytes, co
 
 // --- The right side --------------------------------------------------------------------------------------------------
 
-/// A block of the depth of one panel: `columns` channels of the result, which are a vector's lanes behind one another.
+/// Packs a block of the depth of one panel: for each product, `columns` channels of the result in consecutive lanes.
 void packPanel(const ConvolutionForm &s, Element element, const void *weights, const DepthBlock &block, int64_t columns,
                int64_t vectors, float *to) {
   const int64_t depth = depthOf(s), taps = tapsOf(s), channels = s.inChannels / s.groups, width = vectors * kLanes;
   for (int64_t piece = block.piece; piece < block.piece + block.count; ++piece)
     for (int64_t i = block.from; i < block.from + block.run; ++i, to += width) {
-      const int64_t k = piece * pieceOf(s) + i; // taps, then channels
+      const int64_t k = piece * pieceOf(s) + i; // index of the product: taps, then channels
       const int64_t from = k % channels * taps + k / channels;
       if (element == Element::F32)
         for (int64_t c = 0; c < columns; ++c)
@@ -133,7 +132,7 @@ void packPanel(const ConvolutionForm &s, Element element, const void *weights, c
     }
 }
 
-/// Of element `i`.
+/// Address of element `i`.
 const void *at(const void *values, Element element, int64_t i) {
   return static_cast<const char *>(values) + i * bytesOf(element);
 }
@@ -153,12 +152,12 @@ void pack(const ConvolutionForm &s, Element element, int64_t typicalRows, const 
 
 // --- The product -----------------------------------------------------------------------------------------------------
 
-/// Of the image at a time, so that it stays in L2.
+/// Floats of the image used at a time, so that they stay in L2.
 constexpr int64_t kImageFloats = 1 << 16;
-/// Of each channel for itself: panels that a tile passes over before the next tile, and their weights, which stay in
-/// L1.
+/// With vectors across channels: most panels that a tile visits before the next tile, and the floats of their weights,
+/// which stay in L1.
 constexpr int64_t kMostPanelsOfSpan = 64, kSpanFloats = 1 << 13;
-/// Weights up to this size are in L2 anyway.
+/// Weights up to this size stay in L2 without prefetching.
 constexpr int64_t kNearFloats = 1 << 17;
 
 class Multiplication {
@@ -187,7 +186,7 @@ public:
       return runChannelwise();
     if (kLanes == kSplitTile && splits)
       return runSplit();
-    // Packed weights pass over each block of rows; others are packed once for all rows.
+    // Packed weights stream over each block of rows; others are packed once for all rows.
     if (packed) {
       const int64_t blocks = ceilDiv(p.rows, rowsOfBlock());
       for (int64_t block = 0; block < blocks; ++block) {
@@ -215,7 +214,7 @@ public:
   }
 
 private:
-  /// Both sides split for tiles: a block of rows for all panels, each panel for the block.
+  /// Splits both sides for tiles: a block of rows once for all panels, and each panel once per block of rows.
   void runSplit() {
     int64_t rowsAtOnce = splitRowsOf(1);
     for (int64_t d = 0; d < depths.count; ++d)
@@ -238,13 +237,13 @@ private:
   }
 
   char *splitImage() const { return p.splitScratch + splitBytes(64, least(depthOf(s), kSplitDepthOfBlock)); }
-  /// What a group reads of the rows that are listed.
+  /// Splits what a group reads of the listed rows.
   SplitLeft splitRows(const DepthBlock &block, int64_t group, int64_t rows) const {
     const SplitLeft left{starts, rows, offsetOf(group, block), rows, block.count, block.run, partsOf(p.element)};
     p.split->splitLeft(left, splitImage());
     return left;
   }
-  /// A panel times the rows that are split.
+  /// Multiplies a panel with the split rows.
   void multiplySplit(int64_t d, int64_t q, const SplitLeft &left, float *c, int64_t cRow, int64_t columns) const {
     const SplitRight right{packedPanel(d, q), depths[d].count * depths[d].run, vectorsOf(q) * kLanes,
                            partsOf(p.element)};
@@ -254,8 +253,8 @@ private:
                        reinterpret_cast<const char *>(next), floats * 4});
   }
 
-  /// Blocks of rows, of which what a group reads is widened, a block of the depth at a time; the last one completes the
-  /// sums, which are rounded then.
+  /// 16-bit elements: for each block of rows, widens a block of the depth at a time. The last block completes the sums,
+  /// which are then rounded.
   void runHalves() {
     const float **const found = starts;
     float *to = panel;
@@ -305,7 +304,7 @@ private:
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t row = p.firstRow + part(p.rows, blocks, block),
                     rows = p.firstRow + part(p.rows, blocks, block + 1) - row;
-      // Weights of the panels of a span stay in L1. They are packed panel by panel where that was not done ahead.
+      // The weights of a span of panels stay in L1. If they are not packed, they are packed panel by panel.
       const int64_t span =
           packed && isChannelwise(s)
               ? most(1, least(kMostPanelsOfSpan, kSpanFloats / (kMostTileVectors * kLanes * depthOf(s))))
@@ -317,7 +316,7 @@ private:
         for (int64_t i = q; i < end; ++i) {
           const int64_t first = panels.begin(i) * kLanes, vectors = vectorsOf(i), columns = columnsOf(i);
           const Lanes last = lanesBetween(0, columns - (vectors - 1) * kLanes);
-          if (!packed) // little beside the sums
+          if (!packed) // few floats compared to the sums
             packPanel(s, p.element, at(p.weights, p.element, first * depthOf(s)), all, columns, vectors, panel);
           if (numRuns > 0 && last == kAllLanes && runs[numRuns - 1].vectors == vectors)
             ++runs[numRuns - 1].count;
@@ -340,11 +339,11 @@ private:
     return packed + (first * depthOf(s) + (block.piece * depths.piece + block.from) * vectorsOf(q)) * kLanes;
   }
 
-  /// Rows whose part of the image stays in L2 while all panels pass over it.
+  /// Rows whose part of the image stays in L2 while all panels use it.
   int64_t rowsOfBlock() const { return most(1, least(kImageFloats / s.inChannels, rowsOfStarts())); }
-  /// Rows whose pieces can be listed.
+  /// Rows whose pieces fit into the list.
   int64_t rowsOfStarts() const {
-    const DepthBlock block = depths[0]; // none has many more pieces
+    const DepthBlock block = depths[0]; // the others have at most slightly more pieces
     int64_t rows = kPieceStarts / (block.count + 1);
     if (joinsTaps(s))
       rows = least(rows, kEdgeFloats / ((block.count + 1) * depths.piece));
@@ -353,7 +352,7 @@ private:
   bool weightsAreNear() const {
     return (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) <= kNearFloats;
   }
-  /// The part of the packed weights that is read after a panel's, and its floats.
+  /// Packed weights that are needed after a panel's, and their floats.
   struct Next {
     const float *weights;
     int64_t floats;
@@ -367,12 +366,12 @@ private:
   void find(int64_t d, int64_t row, int64_t rows) const {
     findPieces(s, p.image, sizeof(float), depths[d], p.firstRow + row, rows, starts, zeros, edges);
   }
-  /// Of a panel's first channel in a row of the result.
+  /// Offset of a panel's first channel in a row of the result.
   int64_t placeOf(int64_t q, int64_t row) const {
     return (p.firstRow + row) * s.outChannels + q / panels.count * channels + panels.begin(q % panels.count) * kLanes;
   }
   float *resultOf(int64_t q, int64_t row) const { return static_cast<float *>(p.result) + placeOf(q, row); }
-  /// What a group's tiles read of each start.
+  /// Offset, from each start, of what a group's tiles read.
   int64_t offsetOf(int64_t group, const DepthBlock &block) const {
     return group * (s.inChannels / s.groups) + block.from;
   }
@@ -386,8 +385,8 @@ private:
     tile.offset = offsetOf(q / panels.count, block);
     tile.b = b, tile.sums.cRow = cRow, tile.sums.add = d > 0;
     tile.sums.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
-    // What comes next is fetched meanwhile: weights, each tile its share in cache lines; or, where weights are near
-    // anyway, the pixels of the next tile, which the first panel meets first.
+    // Prefetches what comes next: each tile a share of the next weights; or, if weights are in L2, the pixels of the
+    // next tile, which the first panel reads first.
     int64_t share = 0;
     bool fetchesPixels = false;
     if (packed && !weightsAreNear()) {
@@ -397,7 +396,7 @@ private:
       tile.aheadLines = ceilDiv(share, most(block.count * (block.run / 4), 1));
     } else if (q == firstPanel && depths.count == 1 && isDensePointwise(s)) {
       fetchesPixels = true;
-      tile.aheadLines = ceilDiv(kRowsOfTile[vectors], 4); // as fast as the tile reads its own
+      tile.aheadLines = ceilDiv(kRowsOfTile[vectors], 4); // at the rate at which the tile reads its own pixels
     }
     for (int64_t t = 0; t < tiles; ++t, tile.ahead += share * 64) {
       const int64_t first = part(rows, tiles, t);

@@ -1,5 +1,5 @@
-// The innermost loop of convolutions of channels-last images: R pixels by C vectors of channels of the result, kept in
-// registers over a block of the depth.
+// The innermost loop of convolutions of channels-last images: a tile of R pixels by C vectors of result channels, kept
+// in registers over a block of the depth.
 #pragma once
 
 #include "PartialVector.h"
@@ -7,12 +7,12 @@
 namespace tressel::kernels {
 namespace {
 
-/// Where a tile's sums go.
+/// The destination of a tile's sums.
 struct Sums {
   float *c;
   int64_t cRow;
-  Lanes last; ///< of the last vector
-  bool add;   ///< to what is there
+  Lanes last; ///< lanes of the last vector
+  bool add;   ///< add to the values that are there
 };
 template <int R, int C> [[gnu::always_inline]] inline void fetchSums(const Sums &t) {
 #pragma GCC unroll 16
@@ -35,14 +35,14 @@ template <int R, int C> [[gnu::always_inline]] inline void storeSums(const Sums 
 }
 
 struct ImplicitTile {
-  const float *const *starts; ///< of the first piece, one for each pixel; those of the next piece are startStep behind
+  const float *const *starts; ///< of the first piece, one per pixel; those of the next piece are startStep further on
   int64_t startStep;
-  int64_t offset;      ///< of what is read from each start
-  int64_t pieces, run; ///< the depth: so many pieces of so many products
+  int64_t offset;      ///< from each start to the data to read
+  int64_t pieces, run; ///< the depth: number of pieces, and products per piece
   const float *b;      ///< C vectors per product
   Sums sums;
-  const char *ahead;  ///< read into the caches meanwhile
-  int64_t aheadLines; ///< cache lines of it per four products
+  const char *ahead;  ///< prefetched
+  int64_t aheadLines; ///< cache lines to prefetch per four products
 };
 
 template <int R, int C>
@@ -85,8 +85,8 @@ template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
   storeSums<R, C>(t.sums, sum);
 }
 
-/// Vectors of a tile, and its most rows by them: sums, a row of the right side and a value of the left one fit the
-/// registers, a pointer for each row the others.
+/// Largest tiles: vectors, and rows by vectors. Sums, a row of the right side and a value of the left side fit the
+/// vector registers; a pointer per row fits the others.
 #if defined(__AVX512F__)
 constexpr int kMostTileVectors = 4, kRowsOfTile[] = {0, 10, 10, 8, 6};
 #elif defined(__AVX2__)
@@ -96,7 +96,7 @@ constexpr int kMostTileVectors = 2, kRowsOfTile[] = {0, 8, 4};
 #endif
 constexpr int kMostTileRows = 10;
 
-/// A function for each size of a tile, by vectors and rows: `Tile` makes one as Tile::function<R, C>().
+/// A function per tile size, by vectors and rows, instantiated as Tile::function<R, C>().
 template <typename Function> struct TilesOfAllSizes {
   Function of[kMostTileVectors + 1][kMostTileRows + 1] = {};
   template <typename Tile, int C, int R> constexpr void fill() {

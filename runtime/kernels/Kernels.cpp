@@ -28,7 +28,7 @@ static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {
   const std::string &kind = fields.text("kind");
   Level level = kernelLevel();
   if (desc.floats == runtime::FloatMode::Keep)
-    level.split = nullptr; // tiles take subnormal numbers for zeros
+    level.split = nullptr; // tiles flush subnormal numbers to zero
   for (const auto &[name, maker] : makers)
     if (kind == name)
       return maker(desc, fields, level);

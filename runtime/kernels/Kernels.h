@@ -1,4 +1,4 @@
-// The library's entry: the provider "builtin" of the runtime.
+// The entry of the library: the provider "builtin" of the runtime.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -13,15 +13,17 @@
 
 namespace tressel::kernels {
 
-/// Makes the provider known to the runtime, for programs that link the library; the runtime finds it itself for packages
-/// that name it. Safe to call again.
+/// Registers the provider with the runtime, for programs that link this library. For packages the runtime loads the
+/// library itself. May be called again.
 void registerKernels();
 
-/// What a maker checks of a description against its own. Each throws InputError.
-void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands); ///< numbers of inputs; below 0: none
-void checkScratch(const runtime::KernelDesc &desc, Size needed);                              ///< if both are numbers
+/// Checks of a kernel description against the library's own parameters. Each throws InputError.
+/// numbers of inputs; negative: absent
+void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands);
+/// only if both are numbers
+void checkScratch(const runtime::KernelDesc &desc, Size needed);
 
-/// Kernels never throw: where `fn` does, for a size that no number can be, it is a status.
+/// Kernels must not throw: turns an exception of `fn`, for a size that is no valid number, into a status.
 template <typename Fn> int32_t statusOf(Fn &&fn) {
   try {
     fn();
@@ -31,12 +33,12 @@ template <typename Fn> int32_t statusOf(Fn &&fn) {
   }
 }
 
-/// The numbers of a description without symbols, which calls need not evaluate.
+/// The numbers of a description without symbols, computed once instead of at each call.
 template <typename Params> auto fixedNumbers(const Params &params) {
   return params.symbols.empty() ? std::optional(params.at(nullptr)) : std::nullopt;
 }
 
 } // namespace tressel::kernels
 
-/// What the runtime looks for in the library.
+/// The symbol that the runtime looks up in the library.
 extern "C" const tressel::runtime::KernelFactory tressel_kernel_factory;

@@ -14,8 +14,8 @@ namespace tressel::kernels {
 
 extern const SplitKernels splitKernelsAmx;
 
-/// Whether the CPU multiplies tiles of bf16 and the system lets this process have tile registers, which it must ask for:
-/// they are 8 KB of each thread that uses them. Systems that know nothing of them refuse.
+/// Whether the CPU has bf16 tiles and the system grants tile registers to this process. A process must request them, as
+/// they add 8 KB of state to each thread that uses them. Older systems refuse.
 static bool hasTiles() {
   constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
   constexpr long kRequestState = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM
@@ -24,12 +24,13 @@ static bool hasTiles() {
          syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 }
 
-/// The same kernels on tiles in plain C++. Tests that ask for them must not pass without: what is missing is an error.
+/// Kernels on emulated tiles. If tests request them and they are missing, that is an error, since the tests would
+/// otherwise pass without them.
 static const SplitKernels *emulatedTiles(runtime::CpuLevel cpu) {
   if (cpu != runtime::CpuLevel::V4)
     throw InputError("TRESSEL_KERNEL_TILES is 'emulated', but tiles are emulated beside AVX-512 only, which this CPU has not or "
                      "TRESSEL_KERNEL_LEVEL forbids");
-  void *library = dlopen("libtressel_emulated_tiles.so", RTLD_NOW | RTLD_LOCAL); // searched for beside this one
+  void *library = dlopen("libtressel_emulated_tiles.so", RTLD_NOW | RTLD_LOCAL); // searched for beside this library
   const void *kernels = library ? dlsym(library, "tressel_emulated_tiles") : nullptr;
   if (!kernels)
     throw InputError(std::string("TRESSEL_KERNEL_TILES is 'emulated', which is for tests in a build of Tressel: ") + dlerror());

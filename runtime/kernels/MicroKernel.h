@@ -22,11 +22,11 @@ template <int R, int C>
   }
 }
 
-/// Sums of one row kept apart, enough to hide the latency of a multiply-add. More rows add up in one order, so that
-/// results do not depend on how rows fall into tiles.
+/// Number of independent sums for a single row, enough to hide the latency of a multiply-add. Several rows always use
+/// one sum each, so that results do not depend on how rows are divided into tiles.
 constexpr int setsOf(int rows, int columns) { return rows > 1 ? 1 : columns >= 4 ? 2 : 4; }
 
-/// What is fetched ahead goes into L1 if it is needed soon, else into L2.
+/// Prefetches into L1 if the data is needed soon, else into L2.
 template <int R, int C, bool Soon, int kSets = setsOf(R, C)> void multiplyTile(const Tile &t) {
   Vector sums[kSets][R][C] = {};
   auto &sum = sums[0];
@@ -68,8 +68,8 @@ template <int R, int C, bool Soon, int kSets = setsOf(R, C)> void multiplyTile(c
   }
 }
 
-/// Most rows of a tile `columns` vectors wide: sums, one row of the right side and one value of the left fit the
-/// registers, and sums enough hide the latency of a multiply-add.
+/// Most rows of a tile with `columns` vectors: sums, one row of the right side and one value of the left side fit the
+/// registers, and there are enough sums to hide the latency of a multiply-add.
 constexpr int rowsOfTile(int columns) {
 #if defined(__AVX512F__)
   constexpr int rows[] = {0, 14, 12, 8, 6};
@@ -87,10 +87,10 @@ constexpr int kMostColumns = 4;
 constexpr int kMostColumns = 2;
 #endif
 
-/// The kernels of all sizes, by whether they fetch for soon, by columns and rows.
+/// Tiles of all sizes, by whether prefetched data is needed soon, by columns and rows.
 struct Tiles {
   TileFn of[2][kMostColumns + 1][kMostRows + 1] = {};
-  TileFn leftOver[kMostColumns + 1] = {}; ///< a single row that is added up as its neighbours in other tiles are
+  TileFn leftOver[kMostColumns + 1] = {}; ///< a single row, summed in the same order as the rows of larger tiles
   template <int C, int R> constexpr void fill() {
     of[0][C][R] = multiplyTile<R, C, false>;
     of[1][C][R] = multiplyTile<R, C, true>;

@@ -1,5 +1,5 @@
-// Vectors of which only some lanes are read or written, told by a mask with a bit per lane. Memory of other lanes is
-// not touched: it need not exist.
+// Loads and stores of some lanes of a vector, given by a mask with a bit per lane. Memory of other lanes is not
+// accessed and need not exist.
 #pragma once
 
 #include "Vector.h"
@@ -14,7 +14,7 @@ namespace {
 using Lanes = uint32_t;
 constexpr Lanes kAllLanes = (Lanes(1) << kLanes) - 1;
 
-/// Lanes [from, to), cut to the vector.
+/// The mask of lanes [from, to), clamped to the vector.
 [[gnu::always_inline]] inline Lanes lanesBetween(int64_t from, int64_t to) {
   from = most(0, least(from, kLanes)), to = most(from, least(to, kLanes));
   return (Lanes(1) << to) - (Lanes(1) << from);
@@ -39,8 +39,8 @@ constexpr Lanes kAllLanes = (Lanes(1) << kLanes) - 1;
   return Vector(_mm256_maskload_ps(from, maskOf(lanes)));
 }
 [[gnu::always_inline]] inline void store(float *to, Vector v, Lanes lanes) {
-  // A masked store of some AMD processors (Zen 3) takes twelve cycles, so whole vectors do without, and so do the first
-  // lanes of a vector.
+  // A masked store takes twelve cycles on some AMD processors (Zen 3). So whole vectors are stored without a mask, and
+  // the first lanes of a vector in parts.
   if (lanes == kAllLanes)
     return store(to, v);
   if ((lanes & (lanes + 1)) != 0) {
@@ -81,7 +81,7 @@ constexpr Lanes kAllLanes = (Lanes(1) << kLanes) - 1;
 
 #endif
 
-/// Lane i is from[i * stride].
+/// Loads from[i * stride] to lane i.
 [[gnu::always_inline]] inline Vector load(const float *from, int64_t stride, Lanes lanes) {
 #if defined(__AVX512F__)
   if (stride == 2) {
@@ -97,7 +97,7 @@ constexpr Lanes kAllLanes = (Lanes(1) << kLanes) - 1;
   return v;
 }
 
-/// For vectors of which at most one has a lane that is not 0.
+/// Combines vectors of which at most one is nonzero in each lane.
 [[gnu::always_inline]] inline Vector join(Vector a, Vector b) {
   typedef int Bits __attribute__((vector_size(kLanes * sizeof(int))));
   return Vector(Bits(a) | Bits(b));

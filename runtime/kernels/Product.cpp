@@ -1,5 +1,5 @@
-// The driver of matrix products at one level: blocks of depth and rows that fit the caches, inside them the panels of
-// the right side, inside those tiles of rows.
+// The driver of matrix products at one level: loops over blocks of depth and rows that fit the caches, then panels of
+// the right side, then tiles of rows.
 #include "Product.h"
 #include "DotTile.h"
 #include "Halves.h"
@@ -11,13 +11,13 @@ namespace {
 
 static_assert(kMostColumns * kLanes <= kMostColumnsOfPanel);
 
-/// How the columns fall into panels.
+/// Divides the columns into panels.
 struct Panels {
   int64_t vectors, count;
   explicit Panels(const RightSide &right)
       : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows, vectors))) {}
-  /// Vectors of a panel at most, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 where they fit the rows
-  /// better.
+  /// Most vectors of a panel, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 rows if these fit the number of
+  /// rows better.
   static int64_t widest(int64_t rows, int64_t vectors) {
     const bool highTiles = (rows > 6 && rows <= 20) || (rows % 8 == 0 && vectors % 4 != 0);
     return kMostColumns < 4 || !highTiles ? kMostColumns : 3;
@@ -27,7 +27,7 @@ struct Panels {
 
 // --- Other layouts ---------------------------------------------------------------------------------------------------
 
-/// `depth` rows of one panel, at `to`.
+/// Packs `depth` rows of one panel to `to`.
 [[gnu::noinline]] void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
                                  int64_t vectors, float *to) {
   const int64_t width = vectors * kLanes;
@@ -37,11 +37,11 @@ struct Panels {
         store(to, load(b + v * kLanes));
     return;
   }
-  int64_t turned = 0; // columns that are through: whole vectors of them, dense along the depth
+  int64_t turned = 0; // columns done: whole vectors of them, dense along the depth, are transposed
   if (bDepth == 1 && depth >= kLanes)
     for (; turned + kLanes <= columns; turned += kLanes)
       for (int64_t i = 0; i < ceilDiv(depth, kLanes); ++i) {
-        const int64_t k = least(i * kLanes, depth - kLanes); // the last ones overlap
+        const int64_t k = least(i * kLanes, depth - kLanes); // the last block overlaps with the one before
         Vector block[kLanes];
 #pragma GCC unroll 16
         for (int c = 0; c < kLanes; ++c)
@@ -61,10 +61,10 @@ struct Panels {
   }
 }
 
-/// Up to this many rows, a right side with dense columns is read where it stands.
+/// With up to this many rows, a right side with dense columns is not packed.
 constexpr int64_t kRowsOfDots = 8;
 
-/// Columns one behind the other.
+/// Packs columns consecutively.
 [[gnu::noinline]] void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
                                    float *to) {
   for (int64_t c = 0; c < columns; ++c)
@@ -83,7 +83,8 @@ void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColum
   }
 }
 
-/// A block of the left side with dense depth. A few rows at a time: a line that is written is written to its end.
+/// Copies a block of the left side so that it is dense along the depth. A few rows at a time, so that each cache line
+/// is written completely.
 [[gnu::noinline]] void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to,
                                 int64_t toRow) {
   constexpr int64_t kAtOnce = 16;
@@ -99,7 +100,7 @@ void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColum
 
 // --- One panel -------------------------------------------------------------------------------------------------------
 
-/// All rows of a block times one panel.
+/// The product of all rows of a block with one panel.
 struct PanelProduct {
   const float *a;
   int64_t aRow, rows;
@@ -108,13 +109,13 @@ struct PanelProduct {
   float *c;
   int64_t cRow, columns, vectors;
   bool add;
-  const float *ahead = nullptr; ///< needed next: fetched meanwhile
+  const float *ahead = nullptr; ///< prefetched for the next panel
   int64_t aheadFloats = 0;
-  bool soon = false; ///< by this panel itself
-  bool lone = false; ///< its row is the only one there is
+  bool soon = false; ///< needed by this panel itself
+  bool lone = false; ///< the product has a single row
 };
 
-/// A tile whose last vector reaches beyond the columns: computed aside.
+/// A tile whose last vector exceeds the columns: computed in a temporary buffer.
 [[gnu::noinline]] void multiplyEdge(TileFn fn, Tile tile, int64_t rows, int64_t columns, int64_t vectors) {
   alignas(64) float aside[kMostRows * kMostColumns * kLanes];
   float *c = tile.c;
@@ -132,7 +133,7 @@ struct PanelProduct {
 
 [[gnu::noinline]] void multiplyPanel(const PanelProduct &p) {
   const int64_t tiles = ceilDiv(p.rows, rowsOfTile(static_cast<int>(p.vectors)));
-  // Each tile reads its share of what comes next.
+  // Each tile prefetches its share.
   const int64_t share = ceilDiv(ceilDiv(p.aheadFloats, 16), tiles), perStep = ceilDiv(share, most(p.depth / 4, 1));
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = part(p.rows, tiles, t), rows = part(p.rows, tiles, t + 1) - first;
@@ -146,19 +147,20 @@ struct PanelProduct {
   }
 }
 
-/// A packed panel fetches itself or the next one, if there is one: `next` columns that begin at `ahead`.
+/// Sets what a packed panel prefetches: its own rows, or the next panel, if there is one, of `next` columns at `ahead`.
 void fetchAhead(PanelProduct &panel, int64_t rightFloats, const float *ahead, int64_t next) {
-  if (rightFloats < (1 << 18)) // everything is in L2 already
+  if (rightFloats < (1 << 18)) // everything stays in L2
     return;
-  if (panel.rows <= rowsOfTile(static_cast<int>(panel.vectors))) // a single tile streams: 4 KB ahead of itself
+  // a single tile streams the panel: prefetches 4 KB ahead of itself
+  if (panel.rows <= rowsOfTile(static_cast<int>(panel.vectors)))
     panel.ahead = panel.b + 1024, panel.aheadFloats = panel.depth * panel.bRow, panel.soon = true;
   else if (ahead)
     panel.ahead = ahead, panel.aheadFloats = panel.depth * next;
 }
 
-/// What tiles need of a product: its left side, a block at a time, and room for a panel.
+/// Buffers for tiles: a split block of the left side, and room for a split panel.
 struct SplitBlock {
-  const SplitKernels *kernels = nullptr; ///< null: none
+  const SplitKernels *kernels = nullptr; ///< null: tiles are not used
   int parts = 0;
   char *to = nullptr, *right = nullptr;
   SplitLeft left{};
@@ -175,7 +177,7 @@ SplitBlock makeSplitBlock(const SplitKernels *kernels, Element element, int64_t 
           scratch};
 }
 
-/// On tiles, if there are any.
+/// Uses tiles if possible.
 void multiplyPanel(const PanelProduct &p, const SplitBlock &split) {
   if (kLanes != kSplitTile || !split.kernels)
     return multiplyPanel(p);
@@ -187,7 +189,7 @@ void multiplyPanel(const PanelProduct &p, const SplitBlock &split) {
 
 // --- All of it -------------------------------------------------------------------------------------------------------
 
-/// Rows times columns, both dense along the depth.
+/// The product of rows and columns that are both dense along the depth.
 [[gnu::noinline]] void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn,
                                       int64_t columns, int64_t depth, float *c, int64_t cRow, bool add) {
   const int64_t highs = ceilDiv(rows, kMostDotRows), wides = ceilDiv(columns, kMostDotColumns);
@@ -215,7 +217,7 @@ void multiply(const Product &p) {
   const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.unitRows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   const bool splits = kLanes == kSplitTile && p.split && !dots &&
                       isWorthSplitting(p.unitRows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
-  // Few rows read the right side where it stands, if its rows are dense. Tiles split a panel whose rows are one behind the other.
+  // With few rows, the right side is not packed if its rows are dense; tiles need consecutive rows of a panel to split.
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8 && !splits;
   SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, Element::F32, wholeDepth, p.splitScratch);
   const int64_t depths = ceilDiv(wholeDepth, splits ? kSplitDepthOfBlock : kDepthOfBlock);
@@ -272,10 +274,10 @@ void multiply(const Product &p) {
 
 // --- Stored in 16 bits -----------------------------------------------------------------------------------------------
 
-/// What is widened before it is arranged stays in L1.
+/// Floats that are widened before they are arranged, which stay in L1.
 constexpr int64_t kWidenedFloats = 4096;
 
-/// A block of the left side, as copyLeft.
+/// copyLeft for 16-bit elements.
 [[gnu::noinline]] void widenLeft(Element element, const uint16_t *a, int64_t aRow, int64_t aDepth, int64_t rows,
                                  int64_t depth, float *to) {
   if (aRow != 1 || aDepth == 1) {
@@ -293,7 +295,7 @@ constexpr int64_t kWidenedFloats = 4096;
   }
 }
 
-/// As packPanel.
+/// packPanel for 16-bit elements.
 [[gnu::noinline]] void widenPanel(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth,
                                   int64_t columns, int64_t vectors, float *to) {
   const int64_t width = vectors * kLanes;
@@ -315,7 +317,7 @@ constexpr int64_t kWidenedFloats = 4096;
   }
 }
 
-/// As packColumns.
+/// packColumns for 16-bit elements.
 void widenColumns(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
                   float *to) {
   for (int64_t c = 0; c < columns; ++c)
@@ -325,12 +327,12 @@ void widenColumns(Element element, const uint16_t *b, int64_t bDepth, int64_t bC
 void packHalves(const RightSide &right, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn,
                 Element packedAs, void *to) {
   alignas(64) float block[kWidenedFloats];
-  int64_t done = 0; // elements
+  int64_t done = 0; // elements so far
   auto keep = [&](const float *from, int64_t count) {
     if (packedAs == Element::F32)
       for (int64_t i = 0; i < count; ++i)
         static_cast<float *>(to)[done + i] = from[i];
-    else // what was widened just now, exactly
+    else // exact, as they were widened from 16 bits
       narrow(packedAs, from, count, static_cast<uint16_t *>(to) + done);
     done += count;
   };
@@ -352,7 +354,7 @@ void packHalves(const RightSide &right, Element element, const uint16_t *b, int6
   }
 }
 
-/// Everything passes through f32 in scratch: the left side a block at a time, the right side a panel at a time, and the
+/// 16-bit operands, converted to f32 in scratch memory: a block of the left side, a panel of the right side, and the
 /// sums of a few panels, which are rounded when they are complete.
 void multiplyHalves(const HalfProduct &p) {
   const Panels panels(p.right);
@@ -375,7 +377,7 @@ void multiplyHalves(const HalfProduct &p) {
                     from = firstPanel + part(lastPanel - firstPanel, ranges, range),
                     to = firstPanel + part(lastPanel - firstPanel, ranges, range + 1),
                     column0 = panels.begin(from) * kLanes, sumsRow = panels.begin(to) * kLanes - column0;
-      // A single tile reads what was widened from L1; tiles of the CPU multiply all that is split of the left side.
+      // A single tile reads widened data from L1, so its depth is small; CPU tiles multiply the whole split block.
       const int64_t atOnce = rows <= kMostRows && !splits ? 128 : kDepthOfBlock;
       for (int64_t d = 0; d < depths; ++d) {
         const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;

@@ -16,7 +16,7 @@ using runtime::LoadedKernel;
 
 namespace {
 
-/// A product's numbers for the sizes of the last calls, so that a call with known sizes evaluates nothing.
+/// The numbers of a product for recent sizes, so that a call with known sizes evaluates no expressions.
 struct ProductState {
   static constexpr size_t kSizes = 8;
   struct Entry {
@@ -29,7 +29,7 @@ struct ProductState {
   const ProductKernels &kernels;
   const SplitKernels *split;
   mutable std::mutex mutex;
-  mutable std::vector<std::shared_ptr<const Entry>> recent; // the last used first
+  mutable std::vector<std::shared_ptr<const Entry>> recent; // most recently used first
 
   ProductState(ProductParams params, int32_t numInputs, const ProductKernels &kernels, const SplitKernels *split)
       : params(std::move(params)), fixed(fixedNumbers(this->params)), numInputs(numInputs), kernels(kernels),
@@ -41,7 +41,8 @@ struct ProductState {
         recent, [&](const auto &entry) { return std::equal(entry->scalars.begin(), entry->scalars.end(), scalars); });
     if (found == recent.end()) {
       auto entry = std::make_shared<const Entry>(
-          Entry{{scalars, scalars + params.symbols.size()}, params.at(scalars)}); // may throw: nothing has changed yet
+          // may throw, so nothing is changed before
+          Entry{{scalars, scalars + params.symbols.size()}, params.at(scalars)});
       if (recent.size() == kSizes)
         recent.pop_back();
       found = recent.insert(recent.begin(), std::move(entry));
@@ -53,7 +54,7 @@ struct ProductState {
 
 } // namespace
 
-/// What is the same whatever the type of the operands, whose elements are `Value`s.
+/// The part that is common to all element types; operands hold `Value`s.
 template <typename Value, typename Product>
 static void runAs(const ProductState &state, const ProductSizes<int64_t> &p, Product product,
                   void (*multiply)(const Product &), const KernelArgs &args, void *result, int64_t begin, int64_t end) {
@@ -66,7 +67,7 @@ static void runAs(const ProductState &state, const ProductSizes<int64_t> &p, Pro
   const auto *b = p.packed >= 0 ? nullptr : static_cast<const Value *>(args.buffers[p.right]);
   auto *c = static_cast<Value *>(result);
   const int64_t blocks = p.rowBlocks();
-  for (int64_t u = begin; u < end;) { // neighbouring blocks of rows at once
+  for (int64_t u = begin; u < end;) { // consecutive blocks of rows in one call
     const int64_t block = u % blocks, matrix = u / blocks, entry = matrix / p.parts,
                   numBlocks = std::min(blocks - block, end - u), row = block * p.rows;
     product.rows = std::min(numBlocks * p.rows, p.m - row);
@@ -131,7 +132,7 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
 
 LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ProductParams params = ProductParams::parse(fields, /*isPack=*/false);
-  // Programs of before there were tiles have no scratch memory for them.
+  // Programs compiled before tiles existed have no scratch memory for them.
   checkScratch(desc, params.plainScratchBytes());
   const bool splits = params.splitBytes() > 0 && desc.scratchBytes.numberOr(0) >= params.scratchBytes();
   return load(runProduct, desc, std::move(params), level, splits ? level.split : nullptr);

@@ -1,4 +1,4 @@
-// Kernels of matrix products as the executor calls them.
+// Matrix product kernels with the interface of the executor.
 #pragma once
 
 #include "Fields.h"
@@ -9,7 +9,7 @@
 
 namespace tressel::kernels {
 
-// Both throw InputError when the description is damaged or does not fit the operands.
+// Both throw InputError if the description is invalid or does not match the operands.
 runtime::LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
 runtime::LoadedKernel makeProductPack(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
 

@@ -1,5 +1,5 @@
-// Compiled for CPUs with AMX alone, beside the kernels of AVX-512 (see SplitProduct.h); for tests once more, with tiles
-// that are emulated (EmulatedTiles.cpp).
+// Compiled for CPUs with AMX only, beside the kernels for AVX-512 (see SplitProduct.h); and a second time with emulated
+// tiles, for tests (EmulatedTiles.cpp).
 #include "SplitProduct.h"
 #include "PartialVector.h"
 #if !defined(TRESSEL_TILES)
@@ -14,7 +14,7 @@ using Tiles = TRESSEL_TILES;
 
 // --- Splitting -------------------------------------------------------------------------------------------------------
 
-/// Rounded to the upper 16 bits, half away from 0: the bits that count are the upper ones.
+/// Rounds to the upper 16 bits, half away from 0. Only the upper bits of the result are valid.
 [[gnu::always_inline]] inline __m512i rounded(__m512 x) {
   return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
 }
@@ -25,16 +25,16 @@ using Tiles = TRESSEL_TILES;
   return _mm512_sub_ps(x, _mm512_castsi512_ps(part));
 }
 
-/// The largest magnitude so far. NaNs are passed over: tiles keep them.
+/// Updates the largest magnitude. NaNs are ignored: tiles preserve them.
 [[gnu::always_inline]] inline __m512 larger(__m512 largest, __m512 x) {
-  constexpr int kMostMagnitude = 0b1011; // of the magnitudes the larger one, without a sign
+  constexpr int kMostMagnitude = 0b1011; // selects the larger magnitude, without a sign
   return _mm512_range_ps(largest, x, kMostMagnitude);
 }
 Magnitude magnitudeOf(__m512 largest) {
   return static_cast<Magnitude>(_mm512_reduce_max_epi32(_mm512_castps_si512(largest)));
 }
 
-/// Upper halves: of a, then of b; or in turn.
+/// Joins the upper halves of a and b: those of a, then those of b; or alternating.
 struct Behind {
   static __m512i join(__m512i a, __m512i b) {
     alignas(64) static constexpr uint16_t odd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
@@ -46,8 +46,8 @@ struct InTurn {
   static __m512i join(__m512i a, __m512i b) { return _mm512_or_si512(_mm512_srli_epi32(a, 16), upper(b)); }
 };
 
-/// 32 numbers as a line in each of some tiles, which are 1 KB apart. The first part is rounded, so that what is left
-/// out of products has no sign of its own; the others are cut off.
+/// Splits 32 numbers to a line in each of several tiles, which are 1 KB apart. The first part is rounded, so that the
+/// omitted products have no common sign; the other parts are truncated.
 template <typename Order, int Parts> [[gnu::always_inline]] inline void split(__m512 a, __m512 b, char *to) {
   const __m512i firstA = rounded(a), firstB = rounded(b);
   _mm512_store_si512(to, Order::join(firstA, firstB));
@@ -62,7 +62,7 @@ template <typename Order, int Parts> [[gnu::always_inline]] inline void split(__
   _mm512_store_si512(to + 2048, Order::join(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
 
-/// How rows fall into tiles.
+/// Divides rows into tiles.
 struct RowTiles {
   int64_t rows, count;
   explicit RowTiles(int64_t rows) : rows(rows), count(ceilDiv(rows, kSplitTile)) {}
@@ -70,7 +70,7 @@ struct RowTiles {
   int64_t height(int64_t tile) const { return begin(tile + 1) - begin(tile); }
 };
 
-/// One row: `count` numbers from `from`, of the steps from `to`.
+/// Splits `count` numbers of one row, from `from`, into the steps that begin at `to`.
 template <int Parts>
 [[gnu::always_inline]] inline __m512 splitRun(__m512 largest, const float *from, int64_t count, char *to) {
   int64_t k = 0;
@@ -105,7 +105,7 @@ template <int Parts> void splitLeftInto(const SplitLeft &l, char *to) {
         largest = splitRun<Parts>(largest, *start + l.offset, l.run, line);
       return largest;
     }
-    // Pieces end within a step: what makes up some steps is put together first.
+    // Pieces end within a step of the depth, so the numbers of a step are first gathered in a buffer.
     alignas(64) float aside[2 * kSplitDepth + kLanes];
     int64_t held = 0;
     for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep)
@@ -167,7 +167,7 @@ Magnitudes splitRight(const SplitRight &p, char *to) {
 
 // --- Multiplying -----------------------------------------------------------------------------------------------------
 
-/// What the CPU reads as the shapes of the eight tiles: four of sums, two of the left side, two of the right side.
+/// Shapes of the eight tiles, as the CPU reads them: four of sums, two of the left side, two of the right side.
 struct alignas(64) Shapes {
   uint8_t palette = 1, startRow = 0, reserved[14] = {};
   uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -187,16 +187,17 @@ template <int Tile> [[gnu::always_inline]] inline void loadSums(float *c, int64_
     Tiles::zero<Tile>();
 }
 
-/// Each step fetches a few lines for each of its products of parts: many at once would take the buffers that its own
-/// tiles are loaded through.
+/// Prefetches per step, spread over its products of parts: many at once would occupy the fill buffers through which its
+/// own tiles are loaded.
 constexpr int64_t kFetches[] = {0, 1, 4, 6};
 
-/// The sums of up to 2 x 2 tiles; the parts' products from small to large. `lines` lines are fetched with each of them.
+/// Sums of up to 2 x 2 tiles, from the smallest products of parts to the largest. Prefetches `lines` lines with each of
+/// them.
 template <int Parts, int Rows, int Columns>
 [[gnu::always_inline]] inline void multiplyTiles(const char *left, const char *right, int64_t steps, const char *ahead,
                                                  int64_t lines) {
   constexpr int64_t kStep = Parts * 1024;
-  const int64_t other = steps * kStep; // the other tile of rows or columns
+  const int64_t other = steps * kStep; // distance to the second tile of rows or columns
   auto loadLeft = [&](int part) __attribute__((always_inline)) {
     Tiles::load<4>(left + part * 1024, 64);
     if constexpr (Rows > 1)
@@ -266,7 +267,7 @@ template <int Parts> struct Blocks {
 };
 constexpr const BlockFn (*kBlocks[])[2] = {Blocks<1>::of, Blocks<2>::of, Blocks<3>::of};
 
-/// One row as f32, product by product.
+/// Multiplies one row in f32.
 [[gnu::noinline]] void multiplyRow(const SplitProduct &p, int64_t row) {
   const SplitLeft &l = p.left;
   const int64_t width = p.right.width, vectors = width / kLanes;
@@ -300,7 +301,7 @@ void multiply(const SplitProduct &p) {
   for (int64_t tile = 0; tile < tiles.count; tile += 2) {
     const int64_t height = tiles.height(tile), lower = tile + 1 < tiles.count ? tiles.height(tile + 1) : 0;
     const int64_t begin = tiles.begin(tile), count = height + lower;
-    uint32_t onTiles = 0; // rows, a bit each
+    uint32_t onTiles = 0; // one bit per row
     for (int64_t r = 0; r < count; ++r)
       onTiles |= uint32_t(mayMultiply(magnitudes[begin + r], p.magnitudes)) << r;
     const bool all = onTiles == (uint64_t(1) << count) - 1;
@@ -317,7 +318,8 @@ void multiply(const SplitProduct &p) {
         block(left, right, steps, c, p.cRow, height, p.add, ahead, lines);
         continue;
       }
-      // Columns that do not exist, rows that are no tiles' work: aside, with what is there already.
+      // Uses a buffer if columns are missing or some rows are not multiplied on tiles; loads the present values into it
+      // first.
       alignas(64) float aside[4 * kSplitTile * kSplitTile];
       auto forAll = [&](auto fn) __attribute__((always_inline)) {
         for (int64_t r = 0; r < count; ++r)

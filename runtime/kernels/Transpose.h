@@ -1,4 +1,4 @@
-// Square blocks of values turned over in registers.
+// Transposes square blocks of values in registers.
 #pragma once
 
 #include "Vector.h"
@@ -6,7 +6,7 @@
 namespace tressel::kernels {
 namespace {
 
-/// Halves of a and b, lane by lane: a0 b0 a1 b1 ...
+/// Interleaves the lower or upper halves of a and b: a0 b0 a1 b1 ...
 template <bool Upper> [[gnu::always_inline]] inline Vector interleave(Vector a, Vector b) {
 #if defined(__AVX512F__)
   return Upper ? __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
@@ -19,7 +19,7 @@ template <bool Upper> [[gnu::always_inline]] inline Vector interleave(Vector a, 
 #endif
 }
 
-/// rows[i][j] becomes rows[j][i]. Each round turns the bits of (row, lane) by one.
+/// rows[i][j] becomes rows[j][i]. Each round rotates the bits of (row, lane) by one.
 [[gnu::always_inline]] inline void transpose(Vector (&rows)[kLanes]) {
 #pragma GCC unroll 4
   for (int round = 1; round < kLanes; round *= 2) {

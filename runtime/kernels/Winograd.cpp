@@ -1,5 +1,6 @@
-// One level of Winograd's convolutions. For some tiles at a time: their part of the image is transformed into 36 matrices (tiles x channels),
-// each is multiplied with its matrix of weights, panel by panel, and what a panel gives is transformed into pixels.
+// Winograd convolutions at one level. For some tiles at a time: transforms their part of the image into 36 matrices
+// (tiles x channels), multiplies each with its matrix of weights, panel by panel, and transforms the sums of a panel
+// into pixels.
 #include "Winograd.h"
 #include "MicroKernel.h"
 #include "PartialVector.h"
@@ -10,7 +11,7 @@ namespace {
 constexpr int kIn = static_cast<int>(kWinogradIn), kOut = static_cast<int>(kWinogradOut);
 static_assert(kMostColumns * kLanes <= kWinogradColumns && kWinogradRound % kLanes == 0);
 
-/// How the channels of the result fall into panels.
+/// Divides the channels of the result into panels.
 struct Panels {
   int64_t vectors, count;
   explicit Panels(const WinogradShape &s) : vectors(ceilDiv(s.outChannels, kLanes)), count(ceilDiv(vectors, kMostColumns)) {}
@@ -43,7 +44,7 @@ void transformWeights(const float (&g)[3], float (&to)[kIn]) {
   to[5] = g[2];
 }
 
-/// Panel by panel, point by point: rows of inputs, a panel's columns wide.
+/// Packs weights by panel, then by point: rows of input channels, as wide as the panel.
 void pack(const WinogradShape &s, const float *weights, float *to) {
   const Panels panels(s);
   for (int64_t p = 0; p < panels.count; ++p) {
@@ -97,7 +98,7 @@ public:
   }
 
 private:
-  /// Where a tile's result begins.
+  /// Position of a tile's result.
   struct Place {
     int64_t image, y, x;
   };
@@ -106,7 +107,7 @@ private:
     return {band / bands, band % bands * kOut, tile % columns * kOut};
   }
 
-  /// A tile's part of the image, as row t of the 36 matrices.
+  /// Transforms a tile's part of the image to row t of the 36 matrices.
   void takeTile(int64_t tile, int64_t t, int64_t tiles) const {
     const Place at = placeOf(tile);
     const int64_t channels = s.inChannels, line = s.in[1] * channels, y0 = at.y - s.pad[0], x0 = at.x - s.pad[1];
@@ -115,7 +116,7 @@ private:
     const int64_t step = tiles * depth;
     for (int64_t c = 0; c < channels; c += kLanes) {
       const Lanes lanes = lanesBetween(0, channels - c);
-      Vector rows[kIn][kIn]; // transformed along x
+      Vector rows[kIn][kIn]; // after the transform along x
       for (int y = 0; y < kIn; ++y) {
         Vector pixels[kIn];
         const bool isInside = y0 + y >= 0 && y0 + y < s.in[0];
@@ -131,7 +132,7 @@ private:
         transformImage(column, points);
 #pragma GCC unroll 6
         for (int y = 0; y < kIn; ++y)
-          store(to + (y * kIn + x) * step + c, points[y]); // rows are a whole number of vectors long
+          store(to + (y * kIn + x) * step + c, points[y]); // rows have a whole number of vectors
       }
     }
   }
@@ -139,7 +140,7 @@ private:
   /// The 36 products of one panel.
   void multiply(const float *weights, int64_t vectors, int64_t tiles) const {
     const int64_t width = vectors * kLanes, parts = ceilDiv(tiles, rowsOfTile(static_cast<int>(vectors)));
-    // Each tile of sums fetches its share of the next point's weights.
+    // Each tile of sums prefetches its share of the next point's weights.
     const int64_t lines = ceilDiv(s.inChannels * width, 16), share = ceilDiv(lines, parts),
                   perStep = ceilDiv(share, most(s.inChannels / 4, 1));
     for (int64_t point = 0; point < kWinogradPoints; ++point, weights += s.inChannels * width)
@@ -152,7 +153,7 @@ private:
       }
   }
 
-  /// The pixels of a tile, for one panel's channels.
+  /// Transforms the sums of a tile to pixels, for the channels of one panel.
   void giveTile(int64_t tile, int64_t t, int64_t tiles, int64_t firstVector, int64_t vectors) const {
     const Place at = placeOf(tile);
     const int64_t width = vectors * kLanes, step = tiles * width, line = s.out[1] * s.outChannels,
@@ -162,7 +163,7 @@ private:
       const int64_t channel = (firstVector + v) * kLanes;
       const Lanes lanes = lanesBetween(0, s.outChannels - channel);
       const float *const from = sums + t * width + v * kLanes;
-      Vector half[kIn][kOut]; // transformed along x
+      Vector half[kIn][kOut]; // after the transform along x
       for (int y = 0; y < kIn; ++y) {
         Vector points[kIn];
 #pragma GCC unroll 6

@@ -1,4 +1,4 @@
-// What a kernel of Winograd's convolutions is asked to do: written by the compiler, read by the library's factory.
+// Parameters of a Winograd convolution kernel: written by the compiler, read by the library's factory.
 #pragma once
 
 #include "Fields.h"
@@ -14,26 +14,26 @@ namespace tressel::kernels {
 template <typename S> struct WinogradCallSizes { ///< S is Size, or int64_t for the numbers of a call
   S batch = 1;
   WinogradSizes<S> shape;
-  int32_t image = 0, packed = 1; ///< operands
+  int32_t image = 0, packed = 1; ///< numbers of operands
 
   S units() const { return batch * dim::ceilDiv(shape.out[0], kWinogradOut); }
 };
 
 struct WinogradParams : WinogradCallSizes<Size> {
-  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+  std::vector<Size> symbols; ///< symbols of the sizes, in the order of their values in KernelArgs::scalars
 
-  /// Units follow one another without a gap or an overlap: no image but the last has a band of fewer rows.
+  /// Whether units are contiguous without gap or overlap: only the last image may have a band of fewer rows.
   bool hasEvenUnits() const { return batch == 1 || dim::mod(shape.out[0], kWinogradOut) == 0; }
   int64_t packedBytes() const { return 4 * winogradPackedFloats(shape.inChannels, shape.outChannels); }
   int64_t scratchBytes() const { return 4 * winogradScratchFloats(shape.inChannels); }
-  /// With numbers for the symbols, in their order.
+  /// Replaces the symbols by numbers, given in their order.
   WinogradCallSizes<int64_t> at(const int64_t *scalars) const;
 
-  /// "unit" (elements of the result that one unit writes, where units are even, else 0) is for the epilogue's generator.
+  /// "unit" is for the epilogue's generator: elements of the result that a unit writes if units are even, else 0.
   std::string text() const;
   /// The kernel that packs the weights: operand 0 into result 1.
   std::string packText() const;
-  /// Throws InputError.
+  /// Throws InputError for invalid fields.
   static WinogradParams parse(const Fields &fields, bool isPack);
 };
 

@@ -102,7 +102,7 @@ CollectivePlan hierarchical(CollectiveKind kind, const CollectiveGroup &group, i
   return plan;
 }
 
-using Senders = std::map<uint32_t, int64_t>; ///< by link, how many members of a host send through it
+using Senders = std::map<uint32_t, int64_t>; ///< by link: number of members of a host that send through it
 
 /// The channel of a message from one device to another.
 Channel channelOf(const MachineModel &machine, DeviceRef from, DeviceRef to, std::vector<uint32_t> links,

@@ -11,13 +11,15 @@ using namespace timeline;
 
 namespace {
 
-constexpr double kWidth = 1200, kLeft = 150, kRight = 1126;   // of the picture, and where time begins and ends in it
-constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8; // of a resource's lanes, and between resources
-constexpr double kMostHeight = 132;                           // of one resource: many lanes become thinner
-constexpr double kCharacter = 6.05;                           // of the 10 point font of fixed width
-constexpr double kStripe = 2.5;                               // of the critical path, within its boxes
-constexpr double kLeast = 0.5;                                // narrower spans are drawn together, ...
-constexpr size_t kMostBoxes = 600;                            // ... and wider ones where these are too many
+constexpr double kWidth = 1200, kLeft = 150,
+                 kRight = 1126; // width of the picture; begin and end of the time axis in it
+constexpr double kLaneHeight = 20, kLaneGap = 2,
+                 kRowGap = 8;       // height of a lane; gaps between lanes and between resources
+constexpr double kMostHeight = 132; // most height of a resource: many lanes become thinner
+constexpr double kCharacter = 6.05; // width of a character, 10 point, fixed width
+constexpr double kStripe = 2.5;     // height of the critical path's stripe within its boxes
+constexpr double kLeast = 0.5;      // narrower spans share a box, ...
+constexpr size_t kMostBoxes = 600;  // ... and so do wider ones if there are more than this
 
 std::string number(double value) {
   std::string text = fixed(value, 2);

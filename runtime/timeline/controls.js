@@ -1,6 +1,6 @@
-// What the page does: mouse and keys, details of a span, find, tables.
+// Controls of the page: mouse and keys, details of a span, find, tables.
 
-// --- what is pointed at and chosen
+// --- hovered and selected spans
 
 function spanAt(x, y) {
   const at = y - AXIS + view.scrollTop;
@@ -112,7 +112,7 @@ function toMatch(by) {
 let drag = null;
 view.addEventListener('pointerdown', e => {
   const box = canvas.getBoundingClientRect();
-  if (e.button || e.clientX > box.right) return; // the scroll bar is behind the picture
+  if (e.button || e.clientX > box.right) return; // on the scroll bar, which is right of the picture
   drag = { x: e.clientX, y: e.clientY, far: 0 };
   view.setPointerCapture(e.pointerId);
 });
@@ -204,7 +204,7 @@ function table(parent, title, heads, lines) {
     if (action) tr.onclick = action;
   }
 }
-/// What commands of one title do together, by that title.
+/// Totals over the commands of one title, by title.
 function groupsOf(t) {
   const groups = new Map();
   for (const s of t.spans) {
@@ -223,12 +223,12 @@ function tables() {
     element('h2', t.kind + (t.machine ? ' on ' + t.machine : ''), $('tables'));
     const pair = element('div', undefined, $('tables'), 'pair'), counts = t.resources.map(() => 0), groups = all[t.number];
     for (const s of t.spans) counts[s[RESOURCE]]++;
-    const others = data.timelines.filter(u => u !== t); // beside its own times
+    const others = data.timelines.filter(u => u !== t); // shown next to its own times
     const share = v => (t.end ? v / t.end : 0);
     table(pair, 'Resources', ['resource', 'commands', 'busy', 'share', ''], t.resources.map((r, k) => (
       { cells: [r.name, counts[k], time(r.busy), percent(share(r.busy))], share: share(r.busy), color: 'var(--focus)' })));
     const most = [...groups.values()].sort((a, b) => b.time - a.time).slice(0, 20);
-    const longest = Math.max(1, most.length && share(most[0].time)); // together several resources may take longer than the call
+    const longest = Math.max(1, most.length && share(most[0].time)); // the sum over several resources may exceed the length of the call
     const rate = (v, g, unit) => (v && g.time ? amount(v / (g.time / 1e12), unit) : '');
     table(pair, groups.size > most.length ? 'Where the time goes: the first ' + most.length + ' of ' + groups.size : 'Where the time goes',
       ['op or command', 'number', 'time', ...others.map(u => u.kind), 'of the call', 'flop/s', 'B/s', ''], most.map(g => (

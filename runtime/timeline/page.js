@@ -1,14 +1,14 @@
 'use strict';
 // Draws the timelines that the page brings along. Times are picoseconds; names reach the page as text only.
 const data = JSON.parse(document.getElementById('data').textContent);
-// Places in the array of a span.
+// Indices into the array of a span.
 const RESOURCE = 0, LANE = 1, KIND = 2, BEGIN = 3, TIME = 4, NAME = 5, LOC = 6, FLOPS = 7, BYTES = 8, COMMAND = 9, AFTER = 10;
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), view = $('view'), ctx = canvas.getContext('2d');
 const AXIS = 24, HEADING = 26, GAP = 6, LABEL = 170, RIGHT = 12;
 const end = Math.max(1, ...data.timelines.map(t => Math.max(t.end, t.lowerBound)));
 
-// --- what the data say
+// --- queries on the data
 
 const textOf = n => data.strings[n];
 const locationOf = s => { const [op, file, line] = data.locations[s[LOC]] || data.locations[0] || []; return { op: textOf(op) || '', file: textOf(file) || '', line }; };
@@ -35,7 +35,7 @@ function amount(v, unit) {
 }
 const percent = v => (100 * v).toFixed(1) + '%';
 
-// Rows: a heading per timeline, then its resources with their lanes: the numbers of their spans in order, and what drawing asks of all.
+// Rows: a heading per timeline, then its resources with their lanes, each with the numbers of its spans in order and totals for drawing.
 const rows = [];
 let contentHeight = 0;
 data.timelines.forEach((t, number) => {
@@ -59,7 +59,7 @@ data.timelines.forEach((t, number) => {
   t.bottom = contentHeight;
   contentHeight += 8;
 });
-let followers = null; // per timeline and span: who waits for it; made when first asked for
+let followers = null; // per timeline and span: spans that wait for it; computed at first use
 function followersOf(t, i) {
   if (!followers) {
     followers = data.timelines.map(u => u.spans.map(() => []));
@@ -118,7 +118,7 @@ function resize() {
   canvas.style.height = height + 'px';
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   limit();
-  draw(); // at once: the new size has emptied the picture
+  draw(); // at once, as resizing clears the canvas
 }
 
 // --- drawing
@@ -136,7 +136,7 @@ function widthOf(text) {
   if (w === undefined) widths.set(key, w = ctx.measureText(text).width);
   return w;
 }
-/// Elided, and never wider than it may be: a little too much is pressed together.
+/// Elided text, never wider than its box: a slight excess is condensed.
 function label(text, x, y, room) {
   const all = widthOf(text), letters = all > room * 1.08 ? Array.from(text) : [], fits = Math.floor(letters.length * room / all);
   if (all <= room * 1.08) ctx.fillText(text, x, y, room);
@@ -235,7 +235,7 @@ function line(x1, y1, x2, y2) {
   ctx.lineTo(x2, y2);
   ctx.stroke();
 }
-/// The first of a lane's spans that ends behind a time. Spans of a lane do not overlap, so that their ends are in order too.
+/// The first span of a lane that ends after a time. Spans of a lane do not overlap, so their ends are in order as well.
 function firstAfter({ end }, when) {
   let lo = 0, hi = end.length;
   while (lo < hi) {
@@ -244,7 +244,7 @@ function firstAfter({ end }, when) {
   }
   return lo;
 }
-/// Spans narrower than a pixel or two are added up by columns of pixels, each as opaque as it is busy.
+/// Spans narrower than a pixel or two are aggregated per column of pixels, whose opacity shows how busy it is.
 function drawLane(row, lane, y, h) {
   const t = row.t, { list, begin, end, kind } = lane, found = matching && matching[t.number], last = timeAt(width), narrow = 1.5 * perPixel, work = new Float64Array(data.kinds.length);
   let column = -1, total = 0, critical = false, hit = false;
@@ -310,7 +310,7 @@ function drawPath(t, yOf) {
     if (y1 !== y2 && x2 >= LABEL && x1 <= width) line(x1, y1, x2, y2);
   }
 }
-/// What the chosen span waited for, and what waited for it.
+/// Draws arrows from the spans that the selected one waited for, and to those that waited for it.
 function drawWaits({ t, i }, yOf) {
   ctx.fillStyle = colors.text;
   const arrow = (a, b) => {
@@ -319,7 +319,7 @@ function drawWaits({ t, i }, yOf) {
     ctx.beginPath();
     ctx.moveTo(x1, y1);
     ctx.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
-    for (const [color, thick] of [[colors.page, 4], [colors.text, 1.5]]) { // with a rim, so that it is seen on what it crosses
+    for (const [color, thick] of [[colors.page, 4], [colors.text, 1.5]]) { // with an outline, for contrast with the spans it crosses
       ctx.strokeStyle = color;
       ctx.lineWidth = thick;
       ctx.stroke();
