@@ -96,22 +96,38 @@ void StateGroup::release() {
 
 bool StateGroup::isMine() const { return owner_.load(std::memory_order_relaxed) == &threadToken; }
 
-void StateGroup::take() {
+bool StateGroup::tryTake() {
   if (isMine()) {
     ++depth_;
-    return;
+    return true;
   }
-  auto tryTake = [&] {
-    uint32_t free = 0;
-    return state_.compare_exchange_strong(free, 1, std::memory_order_acquire);
-  };
-  bool taken = tryTake();
-  for (int i = 0; i < 64 && !taken; ++i, taken = tryTake()) // most calls are shorter than falling asleep
-    __builtin_ia32_pause();
-  if (!taken)
-    while (state_.exchange(2, std::memory_order_acquire))
-      state_.wait(2, std::memory_order_relaxed);
+  uint32_t free = 0;
+  if (!state_.compare_exchange_strong(free, 1, std::memory_order_acquire))
+    return false;
   owner_.store(&threadToken, std::memory_order_relaxed);
+  return true;
+}
+
+void StateGroup::take() {
+  for (int i = 0; i <= 64; ++i) { // most calls are shorter than falling asleep
+    if (tryTake())
+      return;
+    __builtin_ia32_pause();
+  }
+  while (state_.exchange(2, std::memory_order_acquire))
+    state_.wait(2, std::memory_order_relaxed);
+  owner_.store(&threadToken, std::memory_order_relaxed);
+}
+
+void StateGroup::takeToo(StateGroup &other) {
+  while (!other.tryTake()) {
+    unlock();
+    other.take();
+    if (tryTake())
+      return;
+    other.unlock();
+    take();
+  }
 }
 
 void StateGroup::unlock() {
@@ -137,15 +153,15 @@ StateGroup &StateGroup::lock() {
 void StateGroup::join(std::span<const std::shared_ptr<VariableImpl>> variables) {
   if (variables.empty())
     return;
-  // Two joins in any order of locks cannot deadlock: `joining` lets one run at a time.
+  // One join at a time, so roots stay what they are. Other threads may hold a group and wait for another (a Variable's
+  // and those of its parts, for example), in any order: hence takeToo.
   std::lock_guard one(joining());
   StateGroup *into = &of(*variables.front()).lock();
   for (const auto &variable : variables.subspan(1)) {
-    StateGroup *other = &of(*variable).lock();
-    if (other == into) {
-      other->unlock();
+    StateGroup *other = &of(*variable).root();
+    if (other == into)
       continue;
-    }
+    into->takeToo(*other);
     if (other->rank_ > into->rank_)
       std::swap(into, other);
     into->rank_ += other->rank_ == into->rank_;

@@ -71,6 +71,10 @@ private:
   StateGroup &lock();
   void unlock();
   void take();
+  bool tryTake();
+  /// Locks another root as well as this one, which the caller holds. Waits for one only while it does not hold the
+  /// other.
+  void takeToo(StateGroup &other);
   bool isMine() const;
 
   std::atomic<uint32_t> state_{0};           ///< 0: free, 1: locked, 2: locked, and a thread sleeps

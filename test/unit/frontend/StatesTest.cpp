@@ -1,4 +1,6 @@
 // Variables that compiled programs update: in their own memory, alone, and not at all by a call that fails before its first write.
+#include "frontend/tensor/StateGroup.h"
+
 #include <tressel/tressel.h>
 
 #include <algorithm>
@@ -244,6 +246,30 @@ TEST(States, InBranchesAndLoops) {
   ASSERT_EQ(eager.size(), compiled.size());
   for (size_t i = 0; i < eager.size(); ++i)
     EXPECT_NEAR(eager[i], compiled[i], 1e-5f * std::abs(eager[i]) + 1e-6f) << i;
+}
+
+// A thread that holds one Variable's group may wait for another's, as a program's parts of a Variable are locked while
+// the whole is. One that waited for the second group while it held the first would wait for ever.
+TEST(States, GroupsAreJoinedWhileThreadsHoldOneAndWaitForAnother) {
+  for (int i = 0; i < 500; ++i) {
+    const Variable a(zeros({1}), "a"), b(zeros({1}), "b");
+    std::atomic<int> ready{0};
+    auto meet = [&] {
+      for (++ready; ready < 2;)
+        std::this_thread::yield();
+    };
+    std::thread other([&] {
+      const detail::StateGroup::Lock whole(*a.impl());
+      meet();
+      const detail::StateGroup::Lock part(*b.impl());
+    });
+    meet();
+    const std::shared_ptr<detail::VariableImpl> both[] = {b.impl(), a.impl()};
+    detail::StateGroup::join(both);
+    other.join();
+    const detail::StateGroup::Lock first(*a.impl()), second(*b.impl());
+    EXPECT_EQ(&first.group(), &second.group());
+  }
 }
 
 } // namespace
