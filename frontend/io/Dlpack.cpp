@@ -110,7 +110,7 @@ Shared check(const DLTensor &t) {
 
 /// The accelerator of the machine that is this card.
 runtime::Device &cardOf(const std::shared_ptr<runtime::Machine> &machine, int32_t ordinal) {
-  if (machine)
+  if (machine && ordinal >= 0) // that of the host is -1
     for (const auto &device : machine->devices())
       if (device->caps().ordinal == ordinal)
         return *device;

@@ -194,14 +194,14 @@ const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *wha
 }
 
 Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
-                    runtime::DeviceRef device, SourceLoc where) {
+                    runtime::DeviceRef device, SourceLoc where, const char *op) {
   const auto memory = runtime::DeviceMemory::of(machine);
   for (bool again = false;; again = true) {
     try {
       return makeTensor(type, memory->allocate(bytes, device), where);
     } catch (const OutOfMemory &e) {
       if (again)
-        fail<OutOfMemory>(type.str() + ": " + e.message(), where);
+        fail<OutOfMemory>(type.str() + ": " + e.message(), where, op);
     }
     runtime::Engine::global().drain({.op = "memory of a device", .where = where}); // queued tasks may free memory
   }
@@ -214,7 +214,7 @@ Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runti
   if (from.home && !isHost(to) && machineOf(from) != machine)
     return moved(moved(t, {}, nullptr, where, op), to, machine, where, op);
   Tensor result =
-      isHost(to) ? resultTensor(from.type, bytes, where) : deviceTensor(from.type, bytes, machine, to, where);
+      isHost(to) ? resultTensor(from.type, bytes, where) : deviceTensor(from.type, bytes, machine, to, where, op);
   const auto memory = isHost(to) ? runtime::DeviceMemory::of(*from.storage) : runtime::DeviceMemory::of(machine);
   const runtime::DeviceRef source = deviceOfHome(from.home);
   const runtime::StorageRef in = from.storage, out = result.impl()->storage;

@@ -51,7 +51,7 @@ inline const void *elementsOf(const TensorImpl &t, SourceLoc where, const char *
 
 /// A tensor in an accelerator's memory, to be written by a program. Waits for room; throws OutOfMemory.
 Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
-                    runtime::DeviceRef device, SourceLoc where);
+                    runtime::DeviceRef device, SourceLoc where, const char *op = "");
 /// A copy of the value on another device, made by a task of the engine. `machine`: that of the destination, unless it
 /// is the host.
 Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine, SourceLoc where, const char *op = "to");

@@ -160,7 +160,7 @@ Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
     stateCopies_.fetch_add(1, std::memory_order_relaxed);
   }
   if (now.home) {
-    Tensor copy = deviceTensor(now.type, bytes, machine_, deviceOfHome(now.home), where);
+    Tensor copy = deviceTensor(now.type, bytes, machine_, deviceOfHome(now.home), where, name_);
     const StorageRef from = now.storage, to = copy.impl()->storage;
     Engine::global().submit({.op = "copy of a Variable", .where = where}, {&from, 1}, {&to, 1},
                             [bytes, home = now.home, memory = DeviceMemory::of(machine_)](const TaskView &task) {
@@ -317,7 +317,7 @@ void CompiledFunction::makeOutputs(std::span<Tensor> outputs, const dim::Values 
       const TensorType evaluated{type.dtype, dims ? dim::evaluate(type.shape, *dims) : type.shape};
       const int64_t needed = bytesOf(evaluated, where, name_);
       outputs[i] = isHost(device) ? resultTensor(evaluated, needed, where)
-                                  : deviceTensor(evaluated, needed, machine_, device, where);
+                                  : deviceTensor(evaluated, needed, machine_, device, where, name_);
     } else {
       outputs[i] = resultTensor(type, bytes, where);
     }

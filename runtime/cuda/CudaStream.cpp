@@ -156,9 +156,12 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
         flight.failure = at->failure;
         return;
       }
-      if (isThere && at->end)
+      if (isThere && !at->end) { // its stream had failed, so nothing of it was issued
+        flight.failure = other->whyDoomed();
+        return;
+      }
+      if (isThere)
         check(driver.cuStreamWaitEvent(handle_, at->end, 0), "cuStreamWaitEvent");
-      // else nothing of it was issued: it fails when its turn comes, and this with it
     }
     LibraryLaunch library;
     const auto *kernel = c.kind == DeviceCommandKind::Launch ? dynamic_cast<const CudaKernel *>(c.kernel) : nullptr;

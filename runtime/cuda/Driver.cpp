@@ -12,6 +12,14 @@
 #include <pthread.h>
 
 namespace tressel::runtime::cuda {
+
+std::string whyNotOpened(const char *file) {
+  const char *said = dlerror();
+  const std::string_view why = said ? said : "";
+  const bool isMissing = why.starts_with(file) && why.find("No such file") != std::string_view::npos;
+  return why.empty() || isMissing ? concat(file, " is not found") : std::string(why);
+}
+
 namespace {
 
 constexpr int kVersion = 12000; ///< whose functions are asked for
@@ -30,11 +38,12 @@ Opened open() {
   Driver &d = opened.driver;
   const char *names[] = {"libcuda.so.1", "libcuda.so"};
   void *library = nullptr;
+  std::string why;
   for (const char *name : names)
-    if (!library)
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library && !(library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) && why.empty())
+      why = whyNotOpened(name);
   if (!library) {
-    opened.why = "NVIDIA's driver is not installed (libcuda.so.1 is not found)";
+    opened.why = concat("NVIDIA's driver is not installed (", why, ")");
     return opened;
   }
   using GetProcAddress = Result (*)(const char *name, void **function, int version, uint64_t flags, int *found);

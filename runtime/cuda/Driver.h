@@ -179,6 +179,9 @@ struct NodeParams { ///< CUgraphNodeParams, of a conditional node
   F(cuGraphConditionalHandleCreate, 12030,                                                                             \
     (ConditionalHandle * handle, Graph graph, Context context, unsigned value, unsigned flags))
 
+/// Why dlopen has just failed to open the file: that it is not found, or what the loader says of one that is there.
+std::string whyNotOpened(const char *file);
+
 struct Driver {
 #define TRESSEL_CUDA_MEMBER(name, params) Result(*name) params = nullptr;
   TRESSEL_CUDA_FUNCTIONS(TRESSEL_CUDA_MEMBER)

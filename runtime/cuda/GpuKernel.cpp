@@ -37,9 +37,15 @@ Module GpuModule::load() {
         (!best || its.isSpecific || (!architecture.isSpecific && its.number > architecture.number)))
       best = &code, architecture = its;
   }
-  if (!best)
-    throwError<RuntimeError>("the program has code for ", there.empty() ? "no GPU" : there, ", but this card (", card_.name, ") is a ",
-                             card_.architecture(), ": compile it for that too (--gpu ", card_.architecture(), ")");
+  if (!best) {
+    int known = 0; // of those that code is generated for, the latest that the card runs
+    for (int each : {80, 90, 100, 120})
+      if (each <= wanted)
+        known = each;
+    throwError<RuntimeError>("the program has code for ", there.empty() ? "no GPU" : there, ", but this card (",
+                             card_.name, ") is a ", card_.architecture(),
+                             known ? concat(": compile it for that too (--gpu sm_", known, ")") : ", which is too old");
+  }
   loaded_ = best;
   card_.use(driver_);
   Module module = nullptr;

@@ -1,5 +1,6 @@
 #include "GpuLibraries.h"
 
+#include "Driver.h"
 #include "runtime/types/Concat.h"
 
 #include <dlfcn.h>
@@ -56,7 +57,7 @@ std::string versionText(size_t version) {
 std::string openLibrary(const char *file, const std::function<void(const FindSymbol &)> &resolve) {
   void *const opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!opened)
-    return concat(file, " is not found");
+    return whyNotOpened(file);
   std::string missing;
   resolve([&](const char *name) {
     void *const function = dlsym(opened, name);

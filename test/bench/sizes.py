@@ -16,7 +16,7 @@ from protocol import serve
 CORE, KERNELS, DEVICES, CUDA, COMMUNICATORS, STATES = (f"libtressel_{name}.so" for name in ("runtime", "kernels", "devices", "cuda", "communicators", "states"))
 ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS], "size.devices": [DEVICES], "size.cuda": [CUDA], "size.communicators": [COMMUNICATORS],
         "size.states": [STATES]}
-BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19, "size.devices": 272 << 10, "size.cuda": 356 << 10, "size.communicators": 96 << 10,
+BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19, "size.devices": 272 << 10, "size.cuda": 360 << 10, "size.communicators": 96 << 10,
           "size.states": 256 << 10}
 
 

@@ -222,9 +222,12 @@ int devicesCommand(bool asJson) {
     std::printf("cpu  %s, %d threads, level %s, %s\n", model.c_str(), threads, level.c_str(),
                 humanBytes(memory).c_str());
     for (size_t i = 0; i < cards.size(); ++i)
-      std::printf("gpu%zu  %s (%s), %d multiprocessors, %s, driver for CUDA %d.%d; programs run on it with --device cuda\n", i, cards[i].name.c_str(),
-                  cards[i].architecture.c_str(), cards[i].multiprocessors, humanBytes(cards[i].memoryBytes).c_str(), cards[i].cudaVersion / 1000,
-                  cards[i].cudaVersion % 1000 / 10);
+      std::printf("gpu%zu  %s (%s), %d multiprocessors, %s, driver for CUDA %d.%d; %s\n", i, cards[i].name.c_str(),
+                  cards[i].architecture.c_str(), cards[i].multiprocessors, humanBytes(cards[i].memoryBytes).c_str(),
+                  cards[i].cudaVersion / 1000, cards[i].cudaVersion % 1000 / 10,
+                  runtime::GpuArchitecture::of(cards[i].architecture).number < 80
+                      ? "too old: code is generated for sm_80 and later"
+                      : "programs run on it with --device cuda");
     for (const runtime::GpuLibrary &library : libraries)
       std::printf("%s  %s\n", library.name.c_str(), library.version.empty() ? "not found" : (library.version + " (" + library.file + ")").c_str());
     if (cards.empty())

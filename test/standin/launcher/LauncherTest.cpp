@@ -36,7 +36,7 @@ std::shared_ptr<const Executable> twoCards(int64_t n) {
   const uint32_t w0 = b.derivedOn(kGpu0, "w.gpu0", t);
   b.copy(w, w0, {}, b.copyIn(kGpu0), true);
   const uint32_t x0 = b.on(kGpu0, t), x1 = b.on(kGpu1, t), sum0 = b.on(kGpu0, t), sum1 = b.on(kGpu1, t), staged = b.pinned(t);
-  const uint32_t y0 = b.on(kGpu0, t), z1 = b.on(kGpu1, t);
+  const uint32_t y0 = x0, z1 = b.on(kGpu1, t); // its copy back must not run where `twice` was skipped
   const uint32_t in0 = b.copy(x, x0, {}, b.copyIn(kGpu0));
   const uint32_t in1 = b.copy(x, x1, {}, b.copyIn(kGpu1));
   const uint32_t add = b.add(n);

@@ -1,17 +1,19 @@
 // Collectives between ranks, which may be threads of one process or processes on several hosts: beside Device in the
 // seam.
 //
-//   makeLocalCommunicator ─┐                            ┌─> stream.submit(part) ─> Event: this rank's part has ended
-//                          ├─> Communicator ── a part ──┤
-//   makeNcclCommunicator ──┘   of one rank              └─> failure: a DeviceFailure that names the rank to blame and
-//   its host
+//   makeLocalCommunicator, makeNcclCommunicator ─> Communicator
+//   Communicator ─> CollectiveRun ─> stream.submit(part) ─> Event: this rank's part has ended
+//                                                        ─> DeviceFailure: names the rank to blame and its host
 //
 // A part is a command of a stream, of kind Collective, whose CollectiveRun names the communicator instead of members:
 // it has waits and an event as each command has.
 //
-//   auto sum = std::make_shared<const CollectiveRun>(CollectiveRun{.kind = CollectiveKind::AllReduce, .communicator =
-//   comm}); const Region regions[] = {source, target}; Event done = stream.submit({.kind =
-//   DeviceCommandKind::Collective, .regions = regions, .waits = waits, .collective = sum});
+//   CollectiveRun sum{.kind = CollectiveKind::AllReduce};
+//   sum.communicator = comm;
+//   DeviceCommand part{.kind = DeviceCommandKind::Collective};
+//   part.regions = sourceAndTarget;
+//   part.collective = std::make_shared<const CollectiveRun>(sum);
+//   Event done = stream.submit(part);
 //
 // Work. Collective: regions are source and target. AllReduce: as many bytes each. AllGather: the target has a source of
 // each rank, in their order. ReduceScatter: the source has a target for each rank. Broadcast: all targets are as large,
