@@ -357,7 +357,7 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
         compile.gpus = {device.architecture};
         compile.emulateGpu = options.machine && !runtime::runsGpuCode(*options.machine);
       }
-  if (!options.architecture.empty() && !compile.gpus.empty() && !compile.emulateGpu) {
+  if (!options.architecture.empty() && (!options.machine || runtime::runsGpuCode(*options.machine))) {
     compile.gpus = {options.architecture};
     compile.assembleGpu = false; // it would assemble for other cards than this architecture's
   }
