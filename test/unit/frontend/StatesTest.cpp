@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <thread>
 #include <vector>
@@ -251,7 +252,7 @@ TEST(States, InBranchesAndLoops) {
 // A thread that holds one Variable's group may wait for another's, as a program's parts of a Variable are locked while
 // the whole is. One that waited for the second group while it held the first would wait for ever.
 TEST(States, GroupsAreJoinedWhileThreadsHoldOneAndWaitForAnother) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const Variable a(zeros({1}), "a"), b(zeros({1}), "b");
     std::atomic<int> ready{0};
     auto meet = [&] {
@@ -261,6 +262,7 @@ TEST(States, GroupsAreJoinedWhileThreadsHoldOneAndWaitForAnother) {
     std::thread other([&] {
       const detail::StateGroup::Lock whole(*a.impl());
       meet();
+      std::this_thread::sleep_for(std::chrono::microseconds(200)); // the join holds the other group by then
       const detail::StateGroup::Lock part(*b.impl());
     });
     meet();
