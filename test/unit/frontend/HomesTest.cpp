@@ -114,6 +114,10 @@ TEST_F(Homes, TensorsOnCardsGoToOtherLibrariesAndBack) {
   if (!onCards())
     GTEST_SKIP() << "of cards";
   const Tensor x = ramp(8, 8), there = x.to(gpu(1)) + 1.0;
+  DLManagedTensorVersioned *nowhere = to_dlpack(there);
+  nowhere->dl_tensor.device.device_id = -1;
+  EXPECT_NE(messageOf<InputError>([&] { from_dlpack(nowhere); }).find("lies on card -1"), std::string::npos);
+  nowhere->deleter(nowhere);
   DLManagedTensorVersioned *shared = to_dlpack(there);
   EXPECT_EQ(shared->dl_tensor.device.device_type, 2);
   EXPECT_EQ(shared->dl_tensor.device.device_id, 1);
