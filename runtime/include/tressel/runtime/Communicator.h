@@ -89,7 +89,7 @@ public:
   /// time.
   virtual void close() = 0;
 
-  /// A count of this rank's that the others can read: how far it is with what stands on this communicator.
+  /// Publishes a count of this rank, its progress, which the other ranks read by `noted`.
   virtual void note(uint64_t count) = 0;
   virtual uint64_t noted(uint32_t rank) const = 0;
 
