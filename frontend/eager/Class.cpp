@@ -217,6 +217,14 @@ bool agrees(const Classified &c, int64_t elements) {
   return dim::isKnown(shape) && dim::evaluate(shape, values).numElements() == elements;
 }
 
+std::optional<Classified> deviceClassOf(const op::OpInfo &op, std::span<const TensorType> operands,
+                                        const TensorType &result, const op::Attrs &attrs) {
+  for (Classified &c : classesOf(op, operands, result, attrs, /*forDevice=*/true))
+    if (!c.call.symbols.empty() && agrees(c, result.shape.numElements()))
+      return std::move(c);
+  return std::nullopt;
+}
+
 std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorType &x, const TensorType &result,
                                              const op::Attrs &attrs) {
   constexpr int64_t minElements = 1 << 17, enoughUnits = 64; // 64 parts of at least 2048 elements

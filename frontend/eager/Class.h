@@ -30,6 +30,11 @@ std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorTy
 /// Whether the op's rules infer for the class what they infer for the call, whose result has so many elements.
 bool agrees(const Classified &c, int64_t elements);
 
+/// The class whose program a common op's call on an accelerator shares with other sizes; nothing where all its sizes
+/// are numbers.
+std::optional<Classified> deviceClassOf(const op::OpInfo &op, std::span<const TensorType> operands,
+                                        const TensorType &result, const op::Attrs &attrs);
+
 /// Results of at least so many bytes are written by non-temporal stores: flat calls then use other kernels.
 inline constexpr int64_t kHugeBytes = int64_t(16) << 20;
 

@@ -107,10 +107,7 @@ std::optional<Classified> commonClassOf(const codegen::OpCall &call, const Tenso
   op::Attrs attrs = call.attrs;
   if (!op::completeAttrs(*call.op, attrs).empty())
     return std::nullopt;
-  for (Classified &c : classesOf(*call.op, call.operands, result, attrs, /*forDevice=*/true))
-    if (!c.call.symbols.empty() && agrees(c, result.shape.numElements()))
-      return std::move(c);
-  return std::nullopt;
+  return deviceClassOf(*call.op, call.operands, result, attrs);
 }
 
 } // namespace

@@ -40,11 +40,8 @@ std::vector<codegen::OpCall> commonClasses() {
   std::map<std::string, codegen::OpCall> all;
   eager::forEachCommonCall([&](const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
                                const op::Attrs &attrs) {
-    for (eager::Classified &c : eager::classesOf(op, operands, result, attrs, /*forDevice=*/true))
-      if (!c.call.symbols.empty() && eager::agrees(c, result.shape.numElements())) {
-        all.emplace(c.call.str(), std::move(c.call));
-        return;
-      }
+    if (auto c = eager::deviceClassOf(op, operands, result, attrs))
+      all.emplace(c->call.str(), std::move(c->call));
   });
   std::vector<codegen::OpCall> classes;
   for (auto &[text, call] : all)
